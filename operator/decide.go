@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Decision is a Response in the form that drivers use: plain objects with what
+// is not owned taken out, checked against the declaration, sorted.
+type Decision struct {
+	// Status is the new status as JSON values; nil leaves it as it is.
+	Status map[string]any
+	// Children are the desired children, sorted.
+	Children []Desired
+	// Until is when to ask again, zero for never.
+	Until      time.Time
+	Conditions []metav1.Condition
+	Events     []Event
+}
+
+// Desired is one child that ought to be there.
+type Desired struct {
+	// Object is what Sync sets, and nothing else; of a kept child, its observed form.
+	Object *unstructured.Unstructured
+	// Keep is true for a child that is listed unchanged.
+	Keep bool
+	// Set are the create-only fields to write now, provided that the object
+	// still has SetVersion.
+	Set        []string
+	SetVersion string
+}
+
+// Ref names the child.
+func (d Desired) Ref() Ref {
+	return Ref{Kind: d.Object.GroupVersionKind(), Namespace: d.Object.GetNamespace(), Name: d.Object.GetName()}
+}
+
+// Panicked is the failure of a Sync that panicked: a defect of the operator,
+// confined to the parent that shows it.
+type Panicked struct {
+	// Value is what was panicked with, Stack where.
+	Value any
+	Stack string
+}
+
+func (p *Panicked) Error() string { return fmt.Sprintf("Sync panicked: %v", p.Value) }
+
+// Decide asks Sync, on copies, and returns its answer in checked form. It is
+// the one way by which drivers ask. A panic becomes a stalled Failure that
+// wraps nothing of the request.
+func (o *Operator) Decide(r Request) (Decision, error) {
+	r.Parent = r.Parent.DeepCopy()
+	r.Now = r.Now.UTC().Truncate(time.Microsecond)
+	response, err := o.ask(r)
+	if err != nil {
+		return Decision{}, err
+	}
+	d := Decision{Until: response.Until, Conditions: response.Conditions, Events: response.Events}
+	if d.Status, err = statusValues(response.Status); err != nil {
+		return Decision{}, err
+	}
+	if d.Children, err = o.desired(r, response.Children); err != nil {
+		return Decision{}, err
+	}
+	return d, nil
+}
+
+func (o *Operator) ask(r Request) (response Response, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &Panicked{Value: v, Stack: string(debug.Stack())}
+		}
+	}()
+	return o.Sync(r)
+}
+
+// statusValues turns a status into JSON values and drops what the engine owns
+// and what is null: an API server drops nulls too.
+func statusValues(status any) (map[string]any, error) {
+	if status == nil {
+		return nil, nil
+	}
+	data, err := json.Marshal(status)
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", err)
+	}
+	values := map[string]any{}
+	if err := unmarshalJSON(data, &values); err != nil {
+		return nil, fmt.Errorf("status must be a struct or a map: %w", err)
+	}
+	dropNulls(values)
+	delete(values, "conditions")
+	delete(values, "observedGeneration")
+	return values, nil
+}
+
+func (o *Operator) desired(r Request, children []Object) ([]Desired, error) {
+	out := make([]Desired, 0, len(children))
+	seen := map[Ref]bool{}
+	for i, c := range children {
+		d, err := o.desiredChild(r, c)
+		if err != nil {
+			return nil, fmt.Errorf("child %d: %w", i, err)
+		}
+		if seen[d.Ref()] {
+			return nil, Stall("DuplicateChild", "Sync lists %v twice", d.Ref())
+		}
+		seen[d.Ref()] = true
+		out = append(out, d)
+	}
+	sortDesired(out)
+	return out, nil
+}
+
+func (o *Operator) desiredChild(r Request, child Object) (Desired, error) {
+	d := Desired{}
+	switch wrapped := child.(type) {
+	case *kept:
+		child, d.Keep = wrapped.Object, true
+	case *fenced:
+		child, d.Set, d.SetVersion = wrapped.Object, wrapped.fields, wrapped.version
+	}
+	if isNil(child) {
+		return d, Stall("BadChild", "Sync listed a nil child")
+	}
+	gvk, err := o.childKind(child)
+	if err != nil {
+		return d, err
+	}
+	if d.Object, err = ownedFields(child); err != nil {
+		return d, err
+	}
+	d.Object.SetGroupVersionKind(gvk)
+	rule, _ := o.Child(gvk)
+	switch ns := r.Parent.GetNamespace(); {
+	case rule.Kind.ClusterScoped:
+	case d.Object.GetNamespace() == "":
+		d.Object.SetNamespace(ns)
+	case ns != "" && d.Object.GetNamespace() != ns:
+		return d, Stall("BadChild", "%v is not in the namespace of its parent, %s: garbage collection cannot own it", d.Ref(), ns)
+	}
+	if d.Object.GetName() == "" {
+		return d, Stall("BadChild", "a %s without a name; operator.Name makes one from a key", gvk.Kind)
+	}
+	if !d.Keep {
+		serverFields(d.Object)
+	}
+	return d, nil
+}
+
+func (o *Operator) childKind(child Object) (schema.GroupVersionKind, error) {
+	gvk := child.GetObjectKind().GroupVersionKind()
+	t := elem(child)
+	for _, c := range o.Children {
+		if c.Kind.GroupVersionKind == gvk || gvk.Empty() && c.Kind.goType != nil && c.Kind.goType == t {
+			return c.Kind.GroupVersionKind, nil
+		}
+	}
+	if gvk.Empty() {
+		return gvk, Stall("UndeclaredKind", "Sync lists a %v, which is not among the declared Children", t)
+	}
+	return gvk, Stall("UndeclaredKind", "Sync lists a %s of %s, which is not among the declared Children", gvk.Kind, gvk.GroupVersion())
+}
