@@ -12,7 +12,9 @@ import (
 // prefix a clash has a chance of about 5 in 10^8, and a clash is only a name taken.
 const nameHashLength = 10
 
-var nameEncoding = base32.NewEncoding("0123456789bcdfghjkmnpqrstvwxyz24").WithPadding(base32.NoPadding)
+// nameEncoding is Crockford's alphabet in lower case: no i, l, o or u, which
+// are misread or make words.
+var nameEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // Name is a generated name that is the same every time it is asked for: prefix
 // plus a hash of the parent's UID and key. A lost response therefore never
