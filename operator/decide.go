@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,10 @@ type Decision struct {
 	Status map[string]any
 	// Children are the desired children, sorted.
 	Children []Desired
+	// Parent are the fields of the parent's own spec to write now, sorted by
+	// path, provided that it still has the UID and the resourceVersion of the
+	// request. Empty where Sync changed nothing.
+	Parent []FieldSet
 	// Until is when to ask again, zero for never.
 	Until      time.Time
 	Conditions []metav1.Condition
@@ -55,7 +60,8 @@ func (p *Panicked) Error() string { return fmt.Sprintf("Sync panicked: %v", p.Va
 // the one way by which drivers ask. A panic becomes a stalled Failure that
 // wraps nothing of the request.
 func (o *Operator) Decide(r Request) (Decision, error) {
-	r.Parent = r.Parent.DeepCopy()
+	parent := r.Parent
+	r.Parent, r.Taken = r.Parent.DeepCopy(), slices.Clone(r.Taken)
 	r.Now = r.Now.UTC().Truncate(time.Microsecond)
 	response, err := o.ask(r)
 	if err != nil {
@@ -63,6 +69,10 @@ func (o *Operator) Decide(r Request) (Decision, error) {
 	}
 	d := Decision{Until: response.Until, Conditions: response.Conditions, Events: response.Events}
 	if d.Status, err = statusValues(response.Status); err != nil {
+		return Decision{}, err
+	}
+	r.Parent = parent
+	if d.Parent, err = o.parentSets(r.Parent, response.Parent); err != nil {
 		return Decision{}, err
 	}
 	if d.Children, err = o.desired(r, response.Children); err != nil {
@@ -127,7 +137,11 @@ func (o *Operator) desiredChild(r Request, child Object) (Desired, error) {
 		child, d.Set, d.SetVersion = wrapped.Object, wrapped.fields, wrapped.version
 	}
 	if isNil(child) {
-		return d, Stall("BadChild", "Sync listed a nil child")
+		return d, badChild("Sync listed a nil child")
+	}
+	switch child.(type) {
+	case *kept, *fenced:
+		return d, badChild("Sync wrapped %s twice: Keep and SetIfUnchanged exclude each other", child.GetName())
 	}
 	gvk, err := o.childKind(child)
 	if err != nil {
@@ -138,20 +152,66 @@ func (o *Operator) desiredChild(r Request, child Object) (Desired, error) {
 	}
 	d.Object.SetGroupVersionKind(gvk)
 	rule, _ := o.Child(gvk)
-	switch ns := r.Parent.GetNamespace(); {
+	if err := placeChild(r.Parent.GetNamespace(), rule, d.Object); err != nil {
+		return d, err
+	}
+	if d.Keep {
+		return keptChild(r, d)
+	}
+	serverFields(d.Object)
+	return d, checkSet(rule, d)
+}
+
+func badChild(format string, args ...any) error { return Stall("BadChild", format, args...) }
+
+// placeChild gives a child its namespace and refuses one that its parent cannot own.
+func placeChild(parentNamespace string, rule Child, child *unstructured.Unstructured) error {
+	if child.GetName() == "" {
+		return badChild("a %s without a name; operator.Name makes one from a key", child.GetKind())
+	}
+	namespace := child.GetNamespace()
+	ref := Desired{Object: child}.Ref()
+	switch {
+	case rule.Kind.ClusterScoped && namespace != "":
+		return badChild("%v has a namespace and its kind has none", ref)
 	case rule.Kind.ClusterScoped:
-	case d.Object.GetNamespace() == "":
-		d.Object.SetNamespace(ns)
-	case ns != "" && d.Object.GetNamespace() != ns:
-		return d, Stall("BadChild", "%v is not in the namespace of its parent, %s: garbage collection cannot own it", d.Ref(), ns)
+	case namespace == "" && parentNamespace == "":
+		return badChild("%v has no namespace, and neither has its parent", ref)
+	case namespace == "":
+		child.SetNamespace(parentNamespace)
+	case parentNamespace != "" && namespace != parentNamespace:
+		return badChild("%v is not in the namespace of its parent, %s: garbage collection cannot own it", ref, parentNamespace)
 	}
-	if d.Object.GetName() == "" {
-		return d, Stall("BadChild", "a %s without a name; operator.Name makes one from a key", gvk.Kind)
+	return nil
+}
+
+// keptChild is the child as observed: what Sync holds is only its typed reading.
+func keptChild(r Request, d Desired) (Desired, error) {
+	for _, u := range r.Children.items {
+		if (Desired{Object: u}).Ref() == d.Ref() {
+			d.Object = u.DeepCopy()
+			return d, nil
+		}
 	}
-	if !d.Keep {
-		serverFields(d.Object)
+	return d, badChild("Keep lists %v, which is not there: list what ought to be made without Keep", d.Ref())
+}
+
+// checkSet refuses a SetIfUnchanged of what the rule or the child does not have.
+func checkSet(rule Child, d Desired) error {
+	for _, path := range d.Set {
+		if !slices.Contains(rule.CreateOnly, path) {
+			return badChild("SetIfUnchanged of %s in %v: it is not among the declared CreateOnly fields; all others are written anyway", path, d.Ref())
+		}
+		if fields, err := ParsePath(path); err != nil || !has(d.Object.Object, fields) {
+			return badChild("SetIfUnchanged of %s in %v: the child does not set it", path, d.Ref())
+		}
 	}
-	return d, nil
+	return nil
+}
+
+func has(values map[string]any, fields []string) bool {
+	_, found, err := unstructured.NestedFieldNoCopy(values, fields...)
+	return found && err == nil
 }
 
 func (o *Operator) childKind(child Object) (schema.GroupVersionKind, error) {

@@ -25,6 +25,10 @@ type Declaration[P any] struct {
 	// Parent is set instead of CRD for a kind that is not the operator's own.
 	Parent Kind
 
+	// ParentSets is that of Operator: fields of the parent's own spec that
+	// Response.Parent may change.
+	ParentSets []string
+
 	// Sync decides what ought to be. The parent is a copy of its own, with its
 	// saved status; changing it changes nothing.
 	Sync func(parent *P, r Request) (Response, error)
@@ -35,7 +39,7 @@ type Declaration[P any] struct {
 func Declare[P any](d Declaration[P]) *Operator {
 	o := &Operator{
 		Name: d.Name, Doc: d.Doc, Children: d.Children, Reads: d.Reads,
-		Parent: d.Parent, Manifest: d.CRD,
+		Parent: d.Parent, Manifest: d.CRD, ParentSets: d.ParentSets,
 	}
 	if len(d.CRD) > 0 {
 		o.CRD, o.Parent, o.err = parseCRD(d.CRD, reflect.TypeFor[P]())

@@ -31,6 +31,11 @@
 // entry does harm (the ports of a Service). [SetIfUnchanged] writes a
 // create-only field later, unless somebody else was faster.
 //
+// An operator writes its parent's status and, as a rule, nothing else of it. One
+// whose point is to change the parent's own spec (a switch that goes back by
+// itself) declares the fields in ParentSets and returns the changed parent in
+// Response.Parent; that write is fenced like SetIfUnchanged.
+//
 // # Saved status
 //
 // The status that Sync sees is durable. First the children are settled, then

@@ -53,10 +53,17 @@ func Invalid(field, format string, args ...any) error {
 	return &Failure{Kind: FailureInvalid, Reason: "InvalidField", Message: field + ": " + fmt.Sprintf(format, args...)}
 }
 
-// AsFailure is err as a Failure: itself where it is one, otherwise a retry.
+// ReasonPanicked is the reason of a Sync that panicked.
+const ReasonPanicked = "SyncPanicked"
+
+// AsFailure is err as a Failure: itself where it is one, stalled for a panic,
+// otherwise a retry.
 func AsFailure(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
+	}
+	if p, ok := errors.AsType[*Panicked](err); ok {
+		return &Failure{Kind: FailureStalled, Reason: ReasonPanicked, Message: p.Error()}
 	}
 	return &Failure{Kind: FailureRetry, Reason: "SyncFailed", Message: err.Error()}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,9 @@ type Operator struct {
 	Children []Child
 	// Reads are the kinds it only looks at.
 	Reads []Read
+	// ParentSets are the fields of the parent's own spec, such as
+	// "spec.switchPosition", that Sync may write through Response.Parent.
+	ParentSets []string
 	// Sync decides. Drivers call Decide instead.
 	Sync func(Request) (Response, error)
 
@@ -179,24 +183,17 @@ func (o *Operator) Validate() error {
 	if o.Sync == nil {
 		complain("Sync is not set")
 	}
-	if o.Parent.Empty() {
+	if o.Parent.Empty() && o.err == nil {
 		complain("the parent kind is not known: set CRD, or Parent for a kind that is not the operator's own")
 	}
-	seen := map[schema.GroupVersionKind]bool{o.Parent.GroupVersionKind: true}
-	for _, c := range o.Children {
-		if seen[c.Kind.GroupVersionKind] {
-			complain("child kind %v is declared twice or is the parent's own", c.Kind)
-		}
-		seen[c.Kind.GroupVersionKind] = true
-		for _, p := range append(append([]string{}, c.CreateOnly...), c.OwnedLists...) {
-			if _, err := ParsePath(p); err != nil {
-				complain("child kind %v: %w", c.Kind, err)
-			}
-		}
-		if c.Kind.ClusterScoped && !o.Parent.ClusterScoped {
-			complain("child kind %v is cluster-scoped and its parent is not: garbage collection cannot own it", c.Kind)
+	for _, p := range o.ParentSets {
+		if fields, err := ParsePath(p); err != nil {
+			complain("ParentSets: %w", err)
+		} else if fields[0] != "spec" || len(fields) < 2 {
+			complain("ParentSets: %s is not a field of the parent's spec", p)
 		}
 	}
+	o.validateChildren(complain)
 	for _, r := range o.Reads {
 		if r.Select == nil {
 			complain("read kind %v has no Select: nothing says which objects a parent needs", r.Kind)
@@ -206,4 +203,27 @@ func (o *Operator) Validate() error {
 		return fmt.Errorf("operator %s: %w", o.Name, err)
 	}
 	return nil
+}
+
+func (o *Operator) validateChildren(complain func(string, ...any)) {
+	seen := map[schema.GroupVersionKind]bool{o.Parent.GroupVersionKind: true}
+	for _, c := range o.Children {
+		if seen[c.Kind.GroupVersionKind] {
+			complain("child kind %v is declared twice or is the parent's own", c.Kind)
+		}
+		seen[c.Kind.GroupVersionKind] = true
+		for _, p := range slices.Concat(c.CreateOnly, c.OwnedLists) {
+			if _, err := ParsePath(p); err != nil {
+				complain("child kind %v: %w", c.Kind, err)
+			}
+		}
+		switch c.Update {
+		case UpdateInPlace, UpdateRecreate, UpdateOnDelete:
+		default:
+			complain("child kind %v: there is no update method %q", c.Kind, c.Update)
+		}
+		if c.Kind.ClusterScoped && !o.Parent.ClusterScoped {
+			complain("child kind %v is cluster-scoped and its parent is not: garbage collection cannot own it", c.Kind)
+		}
+	}
 }

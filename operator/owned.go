@@ -105,7 +105,7 @@ func dropEmptyFields(v reflect.Value, object map[string]any) {
 			continue
 		}
 		value, ok := object[name]
-		if !ok {
+		if !ok || marshalsItself(field.Type) {
 			continue
 		}
 		dropEmptyStructs(v.Field(i), value)
@@ -113,6 +113,14 @@ func dropEmptyFields(v reflect.Value, object map[string]any) {
 			delete(object, name)
 		}
 	}
+}
+
+var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+
+// marshalsItself is true for types such as RawExtension, whose JSON says
+// nothing about the fields of the Go struct.
+func marshalsItself(t reflect.Type) bool {
+	return t.Implements(jsonMarshaler) || reflect.PointerTo(t).Implements(jsonMarshaler)
 }
 
 func sortDesired(d []Desired) {

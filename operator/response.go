@@ -23,6 +23,12 @@ type Response struct {
 	// Children is the complete list of desired children. One that is observed
 	// and not listed is deleted; see [Keep] and [SetIfUnchanged].
 	Children []Object
+	// Parent, for the rare operator that writes to its own parent's spec, is
+	// the parent with fields changed. The declared ParentSets are written where
+	// they differ, after the children and before the status, unless somebody
+	// has changed the parent since Sync saw it: then nothing is written and
+	// Sync is asked again. Whatever else differs is ignored.
+	Parent Object
 	// Until is how long the answer holds while the world does not change; the
 	// engine asks again then. Zero: for ever.
 	Until time.Time

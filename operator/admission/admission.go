@@ -20,7 +20,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
@@ -105,11 +104,4 @@ func (s *Schema) admit(object, old *unstructured.Unstructured) error {
 func (s *Schema) Prune(object *unstructured.Unstructured) []string {
 	return pruning.PruneWithOptions(object.Object, s.structural, true,
 		schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-}
-
-// Defaulted is a copy of the object with the defaults of the schema.
-func (s *Schema) Defaulted(object *unstructured.Unstructured) *unstructured.Unstructured {
-	values := runtime.DeepCopyJSON(object.Object)
-	defaulting.Default(values, s.structural)
-	return &unstructured.Unstructured{Object: values}
 }
