@@ -18,9 +18,9 @@ import (
 // API operation, Done takes its answer, and each round asks Sync again on a
 // world into which the answers are folded:
 //
-//	members ─▶ decide ─▶ children ─▶ status ─▶ events ─▶ end
-//	              ▲          │           │
-//	              └──────────┴───────────┘ while anything was written
+//	members ─▶ decide ─▶ children ─▶ own spec ─▶ status ─▶ events ─▶ end
+//	              ▲          │           │          │
+//	              └──────────┴───────────┴──────────┘ while anything was written
 //
 // The order is the contract: children are settled before the status is saved,
 // and Sync acts on a saved status only in the round after.
@@ -115,6 +115,9 @@ func (p *Pass) advance() {
 	if p.decide(); len(p.ops) > 0 || p.over {
 		return
 	}
+	if p.ops = p.sets(); len(p.ops) > 0 {
+		return
+	}
 	if op, ok := c.shape.Write(p.facts(), &p.memory.memo); ok && p.statusRefused == nil {
 		if p.unstable != nil || p.round("its status") {
 			p.ops = []plan.Op{op}
@@ -148,6 +151,19 @@ func (p *Pass) decide() {
 		return
 	}
 	p.fail(p.unstable)
+}
+
+// sets plans the fields of the parent's own spec that Sync writes: after the
+// children and before the status.
+func (p *Pass) sets() []plan.Op {
+	if p.decision == nil || p.statusRefused != nil || p.parent.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	op, ok := plan.SetParent(p.core.operator, p.parent, p.decision.Parent)
+	if !ok || !p.round("its own spec") {
+		return nil
+	}
+	return []plan.Op{op}
 }
 
 // round counts a round in which something is written and reports whether there

@@ -82,7 +82,7 @@ func behind(op plan.Op, err error) bool {
 		return op.UID != "" && details != nil &&
 			slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 	case apierrors.IsNotFound(err):
-		return op.Verb == plan.Strip || op.Verb == plan.Adopt || op.Verb == plan.Release || op.Verb == plan.Status
+		return op.Verb == plan.Strip || op.Verb == plan.Adopt || op.Verb == plan.Release || op.Verb == plan.Status || op.Verb == plan.Set
 	}
 	return false
 }
@@ -116,7 +116,7 @@ func (p *Pass) refuse(op plan.Op, err error) {
 		p.terminating = true
 	}
 	if op.Ref().Kind == p.core.operator.Parent.GroupVersionKind {
-		p.statusRefused = fmt.Errorf("save status: %w", err)
+		p.statusRefused = fmt.Errorf("%s %v: %w", op.Verb, op.Ref(), err)
 		return
 	}
 	p.refused[op.Ref()] = problem

@@ -71,7 +71,7 @@ func (a *Applier) request(op plan.Op) (*rest.Request, error) {
 		request, body = a.client.Patch(types.ApplyYAMLPatchType).AbsPath(path(op, op.Name)...).Param("force", "true"), op.Body
 	case plan.Status:
 		request, body = a.client.Patch(types.ApplyYAMLPatchType).AbsPath(path(op, op.Name, "status")...).Param("force", "true"), op.Body
-	case plan.Strip, plan.Adopt, plan.Release:
+	case plan.Strip, plan.Adopt, plan.Release, plan.Set:
 		request, body = a.client.Patch(types.MergePatchType).AbsPath(path(op, op.Name)...), op.Body
 	case plan.Delete:
 		background := metav1.DeletePropagationBackground

@@ -34,6 +34,9 @@ const (
 	// Both are JSON merge patches fenced by UID and resourceVersion.
 	Adopt   Verb = "adopt"
 	Release Verb = "release"
+	// Set writes declared fields of the parent's own spec: a JSON merge patch
+	// fenced by UID and resourceVersion. An apply would own them for good.
+	Set Verb = "set"
 	// Delete removes an object, in the background.
 	Delete Verb = "delete"
 	// Status applies the parent's status subresource.

@@ -240,3 +240,21 @@ func fence(o *unstructured.Unstructured) map[string]any {
 func deletion(kind operator.Kind, o *unstructured.Unstructured, reason string) Op {
 	return Op{Verb: Delete, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Reason: reason}
 }
+
+// SetParent is the operation that writes fields of the parent's own spec; ok is
+// false when the parent has them.
+func SetParent(op *operator.Operator, parent *unstructured.Unstructured, sets []operator.FieldSet) (Op, bool) {
+	body := map[string]any{"metadata": fence(parent)}
+	var changes []Change
+	for _, s := range sets {
+		if observed, _ := get(parent.Object, s.Path); !Equal(observed, s.Value) {
+			set(body, s.Path, s.Value)
+			changes = append(changes, Change{Path: s.Path, From: observed, To: s.Value})
+		}
+	}
+	return Op{
+		Verb: Set, Kind: op.Parent, Namespace: parent.GetNamespace(), Name: parent.GetName(), Manager: op.Manager(),
+		UID: parent.GetUID(), ResourceVersion: parent.GetResourceVersion(), Body: body,
+		Changes: changes, Reason: Describe(changes) + " as decided",
+	}, len(changes) > 0
+}
