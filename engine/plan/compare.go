@@ -119,7 +119,7 @@ func (c *comparison) list(path string, desired, observed []any, owned ownership)
 			c.change(path, "order", "order")
 		}
 		last = position
-		c.maps(path+bracket(it.keys), entry, observed[position].(map[string]any), it.fields)
+		c.value(path+bracket(it.keys), d, observed[position], it.fields, true)
 	}
 	for _, it := range left {
 		if at := it.find(observed); at >= 0 {
