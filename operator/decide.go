@@ -46,15 +46,17 @@ func (d Desired) Ref() Ref {
 	return Ref{Kind: d.Object.GroupVersionKind(), Namespace: d.Object.GetNamespace(), Name: d.Object.GetName()}
 }
 
-// Panicked is the failure of a Sync that panicked: a defect of the operator,
-// confined to the parent that shows it.
+// Panicked is the failure of a Sync, or of a selector, that panicked: a defect
+// of the operator, confined to the parent that shows it.
 type Panicked struct {
 	// Value is what was panicked with, Stack where.
 	Value any
 	Stack string
+	// In is what panicked: "Sync" or "the selector".
+	In string
 }
 
-func (p *Panicked) Error() string { return fmt.Sprintf("Sync panicked: %v", p.Value) }
+func (p *Panicked) Error() string { return fmt.Sprintf("%s panicked: %v", p.In, p.Value) }
 
 // Decide asks Sync, on copies, and returns its answer in checked form. It is
 // the one way by which drivers ask. A panic becomes a stalled Failure that
@@ -84,7 +86,7 @@ func (o *Operator) Decide(r Request) (Decision, error) {
 func (o *Operator) ask(r Request) (response Response, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &Panicked{Value: v, Stack: string(debug.Stack())}
+			err = &Panicked{Value: v, Stack: string(debug.Stack()), In: "Sync"}
 		}
 	}()
 	return o.Sync(r)

@@ -45,13 +45,21 @@ func Declare[P any](d Declaration[P]) *Operator {
 		o.CRD, o.Parent, o.err = parseCRD(d.CRD, reflect.TypeFor[P]())
 	}
 	if d.Sync != nil {
-		o.Sync = func(r Request) (Response, error) { return d.Sync(into[P](r.Parent), r) }
+		o.Sync = func(r Request) (Response, error) {
+			parent, err := read[P](r.Parent)
+			if err != nil {
+				return Response{}, Stall("UnreadableParent", "%v", err)
+			}
+			return d.Sync(parent, r)
+		}
 	}
 	return o
 }
 
 // SelectBy lets a selector depend on the parent's spec: it turns a function of
-// the Go type into one for Child.Adopt and Read.Select.
+// the Go type into one for Child.Adopt and Read.Select. What it makes panics
+// when the stored parent does not fit the type; Child.Selector and Read.Selector
+// make an error of that.
 func SelectBy[P any](f func(*P) Selector) func(*unstructured.Unstructured) Selector {
 	return func(u *unstructured.Unstructured) Selector { return f(into[P](u)) }
 }

@@ -53,7 +53,7 @@ func Invalid(field, format string, args ...any) error {
 	return &Failure{Kind: FailureInvalid, Reason: "InvalidField", Message: field + ": " + fmt.Sprintf(format, args...)}
 }
 
-// ReasonPanicked is the reason of a Sync that panicked.
+// ReasonPanicked is the reason of a Sync or a selector that panicked.
 const ReasonPanicked = "SyncPanicked"
 
 // AsFailure is err as a Failure: itself where it is one, stalled for a panic,

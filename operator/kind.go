@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -41,8 +40,25 @@ func (k Kind) GVR() schema.GroupVersionResource {
 	if k.Resource != "" {
 		return k.GroupVersion().WithResource(k.Resource)
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(k.GroupVersionKind)
-	return plural
+	return k.GroupVersion().WithResource(plural(strings.ToLower(k.Kind)))
+}
+
+// plural is how Kubernetes names resources: networkpolicies, gateways,
+// ingresses, switches; endpoints are one already.
+func plural(kind string) string {
+	for _, hiss := range []string{"s", "x", "z", "ch", "sh"} {
+		if strings.HasSuffix(kind, hiss) && kind != "endpoints" {
+			return kind + "es"
+		}
+	}
+	stem, isY := strings.CutSuffix(kind, "y")
+	switch {
+	case kind == "endpoints":
+		return kind
+	case isY && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeiou"):
+		return stem + "ies"
+	}
+	return kind + "s"
 }
 
 // String is the kind as people write it: "Deployment.apps", "Pod".

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -76,6 +77,29 @@ type Read struct {
 	Kind Kind
 	// Select says which objects a parent needs; the engine indexes it.
 	Select func(parent *unstructured.Unstructured) Selector
+}
+
+// Selector is what Adopt selects for a parent, and the zero Selector where there
+// is no Adopt. Drivers ask here: a panic in Adopt becomes an error.
+func (c Child) Selector(parent *unstructured.Unstructured) (Selector, error) {
+	return selectFor(c.Adopt, parent)
+}
+
+// Selector is what Select selects for a parent; a panic becomes an error.
+func (r Read) Selector(parent *unstructured.Unstructured) (Selector, error) {
+	return selectFor(r.Select, parent)
+}
+
+func selectFor(f func(*unstructured.Unstructured) Selector, parent *unstructured.Unstructured) (s Selector, err error) {
+	if f == nil {
+		return Selector{}, nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			s, err = Selector{}, &Panicked{Value: v, Stack: string(debug.Stack()), In: "the selector"}
+		}
+	}()
+	return f(parent.DeepCopy()), nil
 }
 
 // Selector picks objects by label and name. The zero Selector picks nothing.

@@ -99,11 +99,21 @@ func (o Objects) ofKind(gvk schema.GroupVersionKind) []*unstructured.Unstructure
 	return out
 }
 
-func into[T any](u *unstructured.Unstructured) *T {
+// read is an object as its Go type. A stored object need not fit: the schema may
+// be wider than the type, as for a time without microseconds in a MicroTime.
+func read[T any](u *unstructured.Unstructured) (*T, error) {
 	out := new(T)
 	// The converter shares slices and maps with its input where it can.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.DeepCopy().Object, out); err != nil {
-		panic(fmt.Sprintf("read %s %s/%s: %v", u.GetKind(), u.GetNamespace(), u.GetName(), err))
+		return nil, fmt.Errorf("%v does not fit %T: %w", Desired{Object: u}.Ref(), out, err)
+	}
+	return out, nil
+}
+
+func into[T any](u *unstructured.Unstructured) *T {
+	out, err := read[T](u)
+	if err != nil {
+		panic(err)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package operatortest
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,12 +69,19 @@ func (w World) Request(op *operator.Operator) operator.Request {
 // rule no longer selects is released.
 func (w World) controlled(op *operator.Operator, child *unstructured.Unstructured) bool {
 	rule, ok := op.Child(child.GroupVersionKind())
-	return ok && (rule.Adopt == nil || rule.Adopt(w.Parent.DeepCopy()).Matches(w.Parent.GetNamespace(), child))
+	if !ok || rule.Adopt == nil {
+		return ok
+	}
+	s, err := rule.Selector(w.Parent)
+	return err == nil && s.Matches(w.Parent.GetNamespace(), child)
 }
 
 func (w World) selected(op *operator.Operator, object *unstructured.Unstructured) bool {
 	for _, r := range op.Reads {
-		if r.Kind.GroupVersionKind == object.GroupVersionKind() && r.Select(w.Parent.DeepCopy()).Matches(w.Parent.GetNamespace(), object) {
+		if r.Kind.GroupVersionKind != object.GroupVersionKind() {
+			continue
+		}
+		if s, err := r.Selector(w.Parent); err == nil && s.Matches(w.Parent.GetNamespace(), object) {
 			return true
 		}
 	}
@@ -93,7 +101,7 @@ func (w *World) complete(op *operator.Operator) error {
 		p.SetNamespace(cmp.Or(p.GetNamespace(), DefaultNamespace))
 	}
 	completeMeta(p)
-	if err := w.admit(op); err != nil {
+	if err := errors.Join(w.admit(op), checkSelectors(op, p)); err != nil {
 		return err
 	}
 	for i, ref := range w.Taken {
@@ -117,6 +125,21 @@ func (w *World) complete(op *operator.Operator) error {
 		completeObject(o, p.GetNamespace(), kind)
 	}
 	return nil
+}
+
+// checkSelectors finds selectors that fail on the parent, so that [World.Request]
+// need not.
+func checkSelectors(op *operator.Operator, parent *unstructured.Unstructured) error {
+	var errs []error
+	for _, c := range op.Children {
+		_, err := c.Selector(parent)
+		errs = append(errs, err)
+	}
+	for _, r := range op.Reads {
+		_, err := r.Selector(parent)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // admit defaults and validates the parent as an API server would.
@@ -162,7 +185,8 @@ func completeMeta(o *unstructured.Unstructured) {
 // newUID is a UID that is the same for the same object in the same place.
 func newUID(o *unstructured.Unstructured, incarnation string) types.UID {
 	sum := sha256.Sum256([]byte(o.GetAPIVersion() + "/" + o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName() + "/" + incarnation))
-	return types.UID(fmt.Sprintf("%x-%x-4%x-8%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+	return types.UID(fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]))
 }
 
 func own(parent, child *unstructured.Unstructured) {
