@@ -80,7 +80,7 @@ func dropEmpty(values map[string]any) {
 			}
 		case map[string]any:
 			dropEmpty(v)
-			if len(v) == 0 && (k == "strategy" || k == "resources") {
+			if len(v) == 0 && (k == "strategy" || k == "resources" || k == "spec") {
 				delete(values, k)
 			}
 		case []any:

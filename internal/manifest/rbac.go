@@ -119,15 +119,15 @@ func Permissions(ops []*operator.Operator, o Options) []runtime.Object {
 	}}
 	election := name + "-leader-election"
 	return append(out,
-		role(o.Watch, name, Rules(ops)),
+		role(o.Watch, name, name, Rules(ops)),
 		binding(o.Watch, name, name, o.Namespace),
-		role(o.Namespace, election, leaseRules(name)),
+		role(o.Namespace, election, name, leaseRules(name)),
 		binding(o.Namespace, election, name, o.Namespace))
 }
 
 // role is a Role in a namespace or, where that is empty, a ClusterRole.
-func role(namespace, name string, rules []rbacv1.PolicyRule) runtime.Object {
-	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels(name)}
+func role(namespace, name, program string, rules []rbacv1.PolicyRule) runtime.Object {
+	meta := metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels(program)}
 	version := rbacv1.SchemeGroupVersion.String()
 	if namespace == "" {
 		return &rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules}
@@ -138,7 +138,7 @@ func role(namespace, name string, rules []rbacv1.PolicyRule) runtime.Object {
 // binding gives the role of that name to a service account, in a namespace or,
 // where that is empty, everywhere.
 func binding(namespace, role, account, accountNamespace string) runtime.Object {
-	meta := metav1.ObjectMeta{Name: role, Namespace: namespace, Labels: labels(role)}
+	meta := metav1.ObjectMeta{Name: role, Namespace: namespace, Labels: labels(account)}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: accountNamespace}}
 	version := rbacv1.SchemeGroupVersion.String()
 	if namespace == "" {

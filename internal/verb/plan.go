@@ -68,9 +68,9 @@ func (o *planOptions) run(c *cobra.Command, cluster *genericclioptions.ConfigFla
 	if name != "" && o.all {
 		return command.Usagef("a name is in one namespace: leave out --all-namespaces")
 	}
-	config, err := cluster.ToRESTConfig()
+	config, err := configOf(cluster)
 	if err != nil {
-		return fmt.Errorf("find a cluster: %w; set KUBECONFIG or give --kubeconfig", err)
+		return err
 	}
 	selection := engine.Selection{Name: name}
 	if !o.all {

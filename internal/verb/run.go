@@ -77,11 +77,10 @@ func (o *runOptions) run(ctx context.Context, logs io.Writer, cluster *genericcl
 	if o.concurrency < 1 {
 		return command.Usagef("--concurrency is %d, at least 1 is needed", o.concurrency)
 	}
-	config, err := cluster.ToRESTConfig()
+	config, err := configOf(cluster)
 	if err != nil {
-		return fmt.Errorf("find a cluster: %w; set KUBECONFIG or give --kubeconfig", err)
+		return err
 	}
-	config.QPS = -1 // The server's priority and fairness is the limit.
 	if err := o.installed(config, ops); err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@
 package verb
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/homeostat-dev/homeostat/internal/command"
 	"github.com/homeostat-dev/homeostat/operator"
@@ -64,7 +66,22 @@ func connection(withNamespace bool) *genericclioptions.ConfigFlags {
 	return f
 }
 
-// operatorOf chooses an operator by name; an empty name chooses all.
+// configOf is how to reach the chosen cluster.
+func configOf(cluster *genericclioptions.ConfigFlags) (*rest.Config, error) {
+	const advice = "set KUBECONFIG or give --kubeconfig; `homeostat up` makes a cluster on this machine"
+	config, err := cluster.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find a cluster: %w; %s", err, advice)
+	}
+	raw, err := cluster.ToRawKubeConfigLoader().RawConfig()
+	if err == nil && len(raw.Clusters) == 0 && config.BearerTokenFile == "" {
+		return nil, errors.New("there is no cluster: " + advice)
+	}
+	config.QPS = -1 // The server's priority and fairness is the limit.
+	return config, nil
+}
+
+// operatorsOf chooses an operator by name; an empty name chooses all.
 func operatorsOf(ops []*operator.Operator, name string) ([]*operator.Operator, error) {
 	if name == "" {
 		return ops, nil
