@@ -17,8 +17,9 @@ import (
 // object, what Go leaves empty is not owned:
 //
 //   - null, wherever it stands;
-//   - an empty struct held by value, such as an unset strategy or resources (an
-//     empty struct behind a pointer, such as emptyDir: {}, was set on purpose);
+//   - an empty struct held by value, such as an unset strategy, resources or
+//     targetPort, which Go's omitempty does not leave out (an empty struct behind
+//     a pointer, such as emptyDir: {}, was set on purpose);
 //   - a status.
 //
 // An unstructured object is taken as it is, nulls apart: it is the way to say
@@ -105,7 +106,14 @@ func dropEmptyFields(v reflect.Value, object map[string]any) {
 			continue
 		}
 		value, ok := object[name]
-		if !ok || marshalsItself(field.Type) {
+		if !ok {
+			continue
+		}
+		if field.Type.Kind() == reflect.Struct && v.Field(i).IsZero() && slices.Contains(strings.Split(options, ","), "omitempty") {
+			delete(object, name)
+			continue
+		}
+		if marshalsItself(field.Type) {
 			continue
 		}
 		dropEmptyStructs(v.Field(i), value)
