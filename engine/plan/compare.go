@@ -85,7 +85,7 @@ func (c *comparison) leaves(path string, desired, observed any) {
 	}
 	o, _ := observed.(map[string]any)
 	for _, k := range slices.Sorted(maps.Keys(d)) {
-		if p := join(path, k); !slices.Contains(c.skip, p) {
+		if p := join(path, k); !notCompared[p] && !slices.Contains(c.skip, p) {
 			c.leaves(p, d[k], o[k])
 		}
 	}
