@@ -175,14 +175,15 @@ func (c *Core) concernParent(change world.Change, except types.NamespacedName) {
 	}
 	name := nameOf(change.New)
 	p := c.parents[name]
-	if p == nil || p.uid != change.New.GetUID() {
+	another := p == nil || p.uid != change.New.GetUID()
+	if another {
 		c.forget(name)
 		p = &parent{name: name, uid: change.New.GetUID(), told: map[string]bool{}}
 		c.parents[name] = p
 		c.byUID[p.uid] = name
 	}
 	c.selects.set(c.operator, change.New)
-	if name != except {
+	if another || name != except { // The pass that found another parent there is not its own.
 		c.wake(p, "it "+what(change))
 	}
 }
@@ -215,6 +216,16 @@ func (c *Core) want(p *parent, refs []operator.Ref) {
 		}
 		c.wanted[r][p.name] = true
 	}
+}
+
+// selected is what a parent selects, as its latest version says.
+func (c *Core) selected(name types.NamespacedName) *selected {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.selects.byParent[name]; s != nil {
+		return s
+	}
+	return &selected{reads: make([]operator.Selector, len(c.operator.Reads))}
 }
 
 func (c *Core) wake(p *parent, why string) {
@@ -264,6 +275,9 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 	at := pass.until
 	if pass.settled() {
 		p.failures, p.unsynced = 0, time.Time{}
+		if !at.IsZero() && !at.After(pass.now) {
+			at = now.Add(c.options.FirstBackoff) // It breaks the time law; it must not break us.
+		}
 	} else {
 		p.failures++
 		retry := now.Add(max(pass.retryAfter(), c.backoff(p)))

@@ -18,14 +18,14 @@ import (
 // parent that was deleted meanwhile must not take anything with it.
 func (p *Pass) members() []plan.Op {
 	var ops []plan.Op
-	if p.parent.GetDeletionTimestamp() != nil {
+	if p.parent.GetDeletionTimestamp() != nil || p.selects.err != nil {
 		return nil
 	}
 	for _, rule := range p.core.operator.Children {
 		if rule.Adopt == nil {
 			continue
 		}
-		picked := selector(rule.Adopt, p.parent)
+		picked := p.selects.adopts[rule.Kind.GroupVersionKind]
 		for _, o := range p.core.world.Select(rule.Kind.GroupVersionKind, p.parent.GetNamespace(), picked) {
 			if metav1.GetControllerOfNoCopy(o) == nil && o.GetDeletionTimestamp() == nil {
 				ops = append(ops, adoption(p.parent, rule.Kind, o))

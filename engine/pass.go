@@ -30,6 +30,7 @@ type Pass struct {
 	now    time.Time
 
 	parent   *unstructured.Unstructured
+	selects  *selected
 	decision *operator.Decision
 	failure  *operator.Failure
 	problems []plan.Problem
@@ -109,6 +110,7 @@ func (p *Pass) advance() {
 		p.over = true
 		return
 	}
+	p.selects = c.selected(p.memory.name)
 	if p.ops = p.members(); len(p.ops) > 0 {
 		return
 	}
@@ -130,6 +132,10 @@ func (p *Pass) advance() {
 // decide asks Sync, until it takes no more names for free that are taken, and
 // plans its children.
 func (p *Pass) decide() {
+	if p.selects.err != nil {
+		p.fail(p.selects.err)
+		return
+	}
 	for p.unstable == nil {
 		request := p.request()
 		decision, err := p.core.operator.Decide(request)
@@ -201,8 +207,7 @@ func (p *Pass) fail(err error) {
 	p.decision, p.problems, p.waiting, p.until = nil, nil, nil, time.Time{}
 	p.failure = operator.AsFailure(err)
 	if panicked, ok := errors.AsType[*operator.Panicked](err); ok {
-		p.failure = &operator.Failure{Kind: operator.FailureStalled, Reason: "SyncPanicked",
-			Message: fmt.Sprintf("%.200v; this is a defect of operator %s, its log has the stack", panicked, p.core.operator.Name)}
+		p.failure.Message = fmt.Sprintf("%.200s; this is a defect of operator %s, its log has the stack", p.failure.Message, p.core.operator.Name)
 		p.stack = panicked.Stack
 	}
 }
@@ -250,8 +255,8 @@ func (p *Pass) request() operator.Request {
 	c := p.core
 	namespace := p.parent.GetNamespace()
 	var related []*unstructured.Unstructured
-	for _, r := range c.operator.Reads {
-		related = append(related, c.world.Select(r.Kind.GroupVersionKind, namespace, selector(r.Select, p.parent))...)
+	for i, r := range c.operator.Reads {
+		related = append(related, c.world.Select(r.Kind.GroupVersionKind, namespace, p.selects.reads[i])...)
 	}
 	return operator.Request{
 		Parent:   p.parent,
@@ -277,7 +282,7 @@ func (p *Pass) children() []*unstructured.Unstructured {
 	for _, rule := range p.core.operator.Children {
 		controlled := p.core.world.Controlled(rule.Kind.GroupVersionKind, p.memory.uid)
 		if rule.Adopt != nil {
-			matches := selector(rule.Adopt, p.parent)
+			matches := p.selects.adopts[rule.Kind.GroupVersionKind]
 			controlled = slices.DeleteFunc(controlled, func(o *unstructured.Unstructured) bool {
 				return !matches.Matches(p.parent.GetNamespace(), o)
 			})

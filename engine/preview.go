@@ -94,7 +94,7 @@ func (c *Core) propose(selection Selection, now time.Time) ([]Proposal, error) {
 }
 
 func (p *Pass) propose(parent *unstructured.Unstructured) Proposal {
-	p.parent, p.live = parent, true
+	p.parent, p.live, p.selects = parent, true, p.core.selected(p.memory.name)
 	ops := p.members()
 	p.decide()
 	ops = append(ops, p.ops...)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -8,12 +10,24 @@ import (
 	"github.com/homeostat-dev/homeostat/operator"
 )
 
-// selections says which parents select an object. Each selector is filed under
-// one thing that the object must have, a label or a name, so that an event costs
-// as many lookups as its object has labels and not one per parent.
+// selections says what each parent selects and which parents select an object.
+// Each selector is filed under one thing that the object must have, a label or a
+// name, so that an event costs as many lookups as its object has labels and not
+// one per parent.
 type selections struct {
 	filed    map[handle]map[types.NamespacedName][]operator.Selector
-	byParent map[types.NamespacedName][]handle
+	byParent map[types.NamespacedName]*selected
+}
+
+// selected is what one parent selects. It is not changed once it is made.
+type selected struct {
+	// adopts are the selectors of child kinds with a rule to adopt, reads those
+	// of Operator.Reads, in their order.
+	adopts map[schema.GroupVersionKind]operator.Selector
+	reads  []operator.Selector
+	// err is why the operator could not say what the parent selects.
+	err     error
+	handles []handle
 }
 
 // handle is one label of a kind, or one name where key is empty.
@@ -25,21 +39,29 @@ type handle struct {
 func newSelections() *selections {
 	return &selections{
 		filed:    map[handle]map[types.NamespacedName][]operator.Selector{},
-		byParent: map[types.NamespacedName][]handle{},
+		byParent: map[types.NamespacedName]*selected{},
 	}
 }
 
-// set files what a parent selects now.
+// set asks the operator what a parent selects now, and files it.
 func (s *selections) set(op *operator.Operator, parent *unstructured.Unstructured) {
 	name := nameOf(parent)
 	s.drop(name)
+	now := &selected{adopts: map[schema.GroupVersionKind]operator.Selector{}}
+	s.byParent[name] = now
 	for _, c := range op.Children {
 		if c.Adopt != nil {
-			s.file(c.Kind.GroupVersionKind, name, selector(c.Adopt, parent))
+			selector, err := c.Selector(parent)
+			now.err = errors.Join(now.err, err)
+			now.adopts[c.Kind.GroupVersionKind] = selector
+			s.file(c.Kind.GroupVersionKind, name, selector)
 		}
 	}
 	for _, r := range op.Reads {
-		s.file(r.Kind.GroupVersionKind, name, selector(r.Select, parent))
+		selector, err := r.Selector(parent)
+		now.err = errors.Join(now.err, err)
+		now.reads = append(now.reads, selector)
+		s.file(r.Kind.GroupVersionKind, name, selector)
 	}
 }
 
@@ -49,7 +71,7 @@ func (s *selections) file(kind schema.GroupVersionKind, parent types.NamespacedN
 			s.filed[h] = map[types.NamespacedName][]operator.Selector{}
 		}
 		s.filed[h][parent] = append(s.filed[h][parent], selector)
-		s.byParent[parent] = append(s.byParent[parent], h)
+		s.byParent[parent].handles = append(s.byParent[parent].handles, h)
 	}
 }
 
@@ -73,7 +95,11 @@ func handles(kind schema.GroupVersionKind, selector operator.Selector) []handle 
 }
 
 func (s *selections) drop(parent types.NamespacedName) {
-	for _, h := range s.byParent[parent] {
+	old := s.byParent[parent]
+	if old == nil {
+		return
+	}
+	for _, h := range old.handles {
 		delete(s.filed[h], parent)
 		if len(s.filed[h]) == 0 {
 			delete(s.filed, h)
@@ -98,15 +124,4 @@ func (s *selections) concerned(o *unstructured.Unstructured, into map[types.Name
 	for k, v := range o.GetLabels() {
 		look(handle{kind: kind, key: k, value: v})
 	}
-}
-
-// selector asks an author's function, which must not bring the engine down. A
-// parent for which it panics selects nothing; Sync, which asks the same, says so.
-func selector(f func(*unstructured.Unstructured) operator.Selector, parent *unstructured.Unstructured) (s operator.Selector) {
-	defer func() {
-		if recover() != nil {
-			s = operator.Selector{}
-		}
-	}()
-	return f(parent.DeepCopy())
 }
