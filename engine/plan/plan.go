@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -221,12 +223,11 @@ func applyBody(desired map[string]any, standing *unstructured.Unstructured, owne
 func strip(op Op, lists map[string][]any, standing *unstructured.Unstructured) Op {
 	op.Verb, op.ResourceVersion = Strip, standing.GetResourceVersion()
 	op.Body = map[string]any{"metadata": fence(standing)}
-	var paths []string
-	for path, list := range lists {
-		paths = append(paths, path)
+	paths := slices.Sorted(maps.Keys(lists))
+	for _, path := range paths {
 		observed, _ := get(standing.Object, path)
-		op.Changes = append(op.Changes, Change{Path: path, From: observed, To: list})
-		set(op.Body, path, list)
+		op.Changes = append(op.Changes, Change{Path: path, From: observed, To: lists[path]})
+		set(op.Body, path, lists[path])
 	}
 	op.Reason = "entries of others in " + strings.Join(paths, ", ")
 	return op
