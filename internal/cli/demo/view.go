@@ -1,0 +1,96 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// view prints the story: what is said goes to out; on a terminal a line of
+// progress, on progress, says what is being waited for and for how long.
+type view struct {
+	out, progress io.Writer
+	live          bool
+	clock         func() time.Time
+}
+
+func newView(out, progress io.Writer, clock func() time.Time) *view {
+	file, ok := progress.(*os.File)
+	return &view{out: out, progress: progress, clock: clock, live: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+func (v *view) say(format string, args ...any) { _, _ = fmt.Fprintf(v.out, format+"\n", args...) }
+
+// quote prints what a command printed, indented.
+func (v *view) quote(text string) {
+	for line := range strings.Lines(text) {
+		v.say("    %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+// waiting shows what is waited for until the returned function is called.
+func (v *view) waiting(what string) (stop func()) {
+	if !v.live {
+		return func() {}
+	}
+	start, done := v.clock(), make(chan struct{})
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
+		ticker := time.NewTicker(100 * time.Millisecond)
+		defer ticker.Stop()
+		for frame := 0; ; frame++ {
+			select {
+			case <-done:
+				_, _ = fmt.Fprint(v.progress, "\r\x1b[K")
+				return
+			case <-ticker.C:
+				_, _ = fmt.Fprintf(v.progress, "\r\x1b[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], what, v.clock().Sub(start).Seconds())
+			}
+		}
+	})
+	return func() { close(done); drawing.Wait() }
+}
+
+// outcome is how a step ended.
+type outcome struct {
+	step Step
+	// healed is the operator's share, settled the whole, from when the change was seen.
+	timed           bool
+	healed, settled time.Duration
+	err             error
+}
+
+// table sums up. Steps that were not reached are listed as such.
+func (v *view) table(steps []Step, outcomes []outcome) {
+	w := tabwriter.NewWriter(v.out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "STEP\tRESULT\tHEALED\tSETTLED")
+	for i, s := range steps {
+		result, healed, settled := "not reached", "", ""
+		if i < len(outcomes) {
+			o := outcomes[i]
+			if result = "ok"; o.err != nil {
+				result = "FAILED"
+			} else if o.timed {
+				if settled = duration(o.settled); o.healed > 0 {
+					healed = duration(o.healed)
+				}
+			}
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, result, healed, settled)
+	}
+	_ = w.Flush()
+	v.say("Times count from when the change was seen: HEALED until the operator had done its part,\nSETTLED until the cluster had followed.")
+}
+
+func duration(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
