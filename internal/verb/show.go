@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -156,9 +159,41 @@ func difference(op plan.Op) []string {
 		return lines
 	}
 	for _, c := range op.Changes {
-		lines = append(lines, fmt.Sprintf("%s: %s → %s", c.Path, value(c.From), value(c.To)))
+		leaves := leaves(c.Path, c.From, c.To)
+		if len(leaves) == 0 {
+			// The value is there; what is missing is that it is recorded as ours.
+			leaves = []string{c.Path + ": as it is, to be owned"}
+		}
+		lines = append(lines, leaves...)
 	}
 	return lines
+}
+
+// leaves are the lines for what differs inside a value. What an object has
+// besides what is wanted in it, such as defaults, is no difference; a list of
+// another length is shown whole.
+func leaves(path string, from, to any) []string {
+	var lines []string
+	switch wanted := to.(type) {
+	case map[string]any:
+		if there, ok := from.(map[string]any); ok {
+			for _, k := range slices.Sorted(maps.Keys(wanted)) {
+				lines = append(lines, leaves(path+"."+k, there[k], wanted[k])...)
+			}
+			return lines
+		}
+	case []any:
+		if there, ok := from.([]any); ok && len(there) == len(wanted) {
+			for i := range wanted {
+				lines = append(lines, leaves(fmt.Sprintf("%s[%d]", path, i), there[i], wanted[i])...)
+			}
+			return lines
+		}
+	}
+	if reflect.DeepEqual(from, to) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s → %s", path, value(from), value(to))}
 }
 
 // withoutFence leaves out what only makes the write safe.
