@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 	"k8s.io/client-go/applyconfigurations"
@@ -74,8 +75,7 @@ func edited(t testing.TB, live *unstructured.Unstructured, manager string, edit 
 // stored defaults and versions an object; an unchanged one keeps its version.
 func stored(t testing.TB, live *unstructured.Unstructured, after any) *unstructured.Unstructured {
 	t.Helper()
-	u := after.(*unstructured.Unstructured).DeepCopy()
-	u = object(t, canonical(u.Object)) // As it comes over the wire.
+	u := typed(t, object(t, canonical(after.(*unstructured.Unstructured).Object)))
 	if live == nil {
 		u.SetUID(types.UID("uid-of-" + u.GetName()))
 		u.SetResourceVersion("1")
@@ -93,6 +93,45 @@ func stored(t testing.TB, live *unstructured.Unstructured, after any) *unstructu
 		u.SetResourceVersion(strconv.Itoa(n + 1))
 	}
 	return u
+}
+
+// typed is the object as a server with Go types serves it: what is empty and may
+// be left out is not there.
+func typed(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	if !scheme.Scheme.Recognizes(u.GroupVersionKind()) {
+		return u
+	}
+	o, err := scheme.Scheme.New(u.GroupVersionKind())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		t.Fatal(err)
+	}
+	values, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dropNulls(values)
+	delete(values, "status")
+	return object(t, canonical(values))
+}
+
+func dropNulls(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e == nil {
+				delete(v, k)
+			}
+			dropNulls(e)
+		}
+	case []any:
+		for _, e := range v {
+			dropNulls(e)
+		}
+	}
 }
 
 func sameButTimes(a, b *unstructured.Unstructured) bool {
