@@ -39,8 +39,9 @@
 // # Saved status
 //
 // The status that Sync sees is durable. First the children are settled, then
-// the status is written if it changed, then Sync is asked again on what was
-// written, until nothing changes. Hence: save first, act when you see it saved.
+// fields of the parent's own spec, if any, then the status is written if it
+// changed; after each Sync is asked again on what was written, until nothing
+// changes. Time stands still meanwhile. Hence: save first, act when you see it saved.
 // A measurement goes into the status in one round; the pods that made it are
 // dropped from the list in the round that sees it there.
 //

@@ -36,7 +36,8 @@ type Response struct {
 	// message; times and generations are kept by the engine. Without one of
 	// type Ready the engine derives it from the children.
 	Conditions []metav1.Condition
-	// Events are told once each, after the writes of the pass that made them true.
+	// Events are told once each, at the end of the pass that made them true: only
+	// those of the settled answer count, so return one as long as it is true.
 	Events []Event
 }
 
