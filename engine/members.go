@@ -41,7 +41,7 @@ func (p *Pass) members() []plan.Op {
 	if !p.live && slices.ContainsFunc(ops, func(op plan.Op) bool { return op.Verb == plan.Adopt }) {
 		p.live = true
 		return []plan.Op{{Verb: plan.Read, Kind: p.core.operator.Parent, Namespace: p.parent.GetNamespace(),
-			Name: p.parent.GetName(), Reason: "a parent is read live before it adopts"}}
+			Name: p.parent.GetName(), UID: p.parent.GetUID(), Reason: "a parent is read live before it adopts"}}
 	}
 	return ops
 }

@@ -309,5 +309,5 @@ func (p *Pass) settled() bool {
 }
 
 func reading(op plan.Op) plan.Op {
-	return plan.Op{Verb: plan.Read, Kind: op.Kind, Namespace: op.Namespace, Name: op.Name, Reason: "the cache was behind: " + string(op.Verb) + " met another version"}
+	return plan.Op{Verb: plan.Read, Kind: op.Kind, Namespace: op.Namespace, Name: op.Name, UID: op.UID, Reason: "the cache was behind: " + string(op.Verb) + " met another version"}
 }

@@ -35,6 +35,7 @@ type name struct{ namespace, name string }
 // shelf holds the objects of one kind.
 type shelf struct {
 	listed  bool
+	version string // of the latest list
 	missing error
 	objects map[name]*unstructured.Unstructured
 	owned   map[types.UID]map[name]bool
@@ -104,6 +105,9 @@ func (w *World) Replace(kind schema.GroupVersionKind, objects []*unstructured.Un
 			changes = append(changes, Change{Old: o})
 		}
 	}
+	if s.version == "" || newer(version, s.version) {
+		s.version = version
+	}
 	slices.SortFunc(changes, byName)
 	return changes
 }
@@ -113,7 +117,11 @@ func (w *World) Replace(kind schema.GroupVersionKind, objects []*unstructured.Un
 func (w *World) Put(o *unstructured.Unstructured) (Change, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.kinds[o.GroupVersionKind()].put(w.trim(o))
+	s := w.kinds[o.GroupVersionKind()]
+	if s.objects[nameOf(o)] == nil && s.version != "" && !newer(o.GetResourceVersion(), s.version) {
+		return Change{}, false // The list, made later, no longer had it.
+	}
+	return s.put(w.trim(o))
 }
 
 // Remove records the event that an object was deleted; the object carries the
@@ -134,13 +142,14 @@ func (w *World) Remove(o *unstructured.Unstructured) (Change, bool) {
 
 // Gone records, from the answer to our own call, that the object with the UID
 // is not there any more. Events that still show it are ignored from here on.
+// Without a UID nothing follows: what stands now may be newer than the answer.
 func (w *World) Gone(ref operator.Ref, uid types.UID) (Change, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.kinds[ref.Kind]
 	n := name{ref.Namespace, ref.Name}
 	old, ok := s.objects[n]
-	if !ok || uid != "" && old.GetUID() != uid {
+	if !ok || old.GetUID() != uid {
 		s.gone.add(uid)
 		return Change{}, false
 	}
