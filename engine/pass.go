@@ -238,6 +238,7 @@ func (p *Pass) tell() {
 		}
 	}
 	p.memory.told = told
+	p.forget()
 }
 
 func (p *Pass) facts() report.Facts {
@@ -290,6 +291,15 @@ func (p *Pass) children() []*unstructured.Unstructured {
 		out = append(out, controlled...)
 	}
 	return out
+}
+
+// forget drops the proofs about children that are no more.
+func (p *Pass) forget() {
+	live := map[types.UID]bool{p.memory.uid: true}
+	for _, o := range p.children() {
+		live[o.GetUID()] = true
+	}
+	p.memory.memo.Forget(live)
 }
 
 // wants are the names at which the pass wants children.
