@@ -231,6 +231,9 @@ func FuzzAPlanThatWasCarriedOutLeavesNothingToDo(f *testing.F) {
 // disturb is an edit by somebody else, or another wish.
 func disturb(t *testing.T, r *rand.Rand, h *house, o *unstructured.Unstructured) {
 	all := leavesOf(o.Object)
+	if len(all) == 0 {
+		return // Everything was dropped before.
+	}
 	l := all[r.IntN(len(all))]
 	standing := h.stands[RefOf(o)]
 	switch r.IntN(4) {
