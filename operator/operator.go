@@ -218,6 +218,7 @@ func (o *Operator) Validate() error {
 		}
 	}
 	o.validateChildren(complain)
+	o.validateStatus(complain)
 	for _, r := range o.Reads {
 		if r.Select == nil {
 			complain("read kind %v has no Select: nothing says which objects a parent needs", r.Kind)
@@ -227,6 +228,20 @@ func (o *Operator) Validate() error {
 		return fmt.Errorf("operator %s: %w", o.Name, err)
 	}
 	return nil
+}
+
+// validateStatus refuses a schema under which the engine could not say why Sync
+// failed: there is no value yet for a field that must be there.
+func (o *Operator) validateStatus(complain func(string, ...any)) {
+	s := o.Schema()
+	if s == nil {
+		return
+	}
+	for _, field := range s.Properties["status"].Required {
+		if field != "conditions" && s.Properties["status"].Properties[field].Default == nil {
+			complain("the schema requires status.%s: a status that only says why Sync failed would be refused; make it optional or give it a default", field)
+		}
+	}
 }
 
 func (o *Operator) validateChildren(complain func(string, ...any)) {

@@ -33,8 +33,9 @@ type Response struct {
 	// engine asks again then. Zero: for ever.
 	Until time.Time
 	// Conditions are conditions of the author's own: type, status, reason and
-	// message; times and generations are kept by the engine. Without one of
-	// type Ready the engine derives it from the children.
+	// message; times and generations are kept by the engine. Ready,
+	// Reconciling and Stalled are derived by the engine where Sync does not say
+	// them, and always while something is wrong that Sync does not know of.
 	Conditions []metav1.Condition
 	// Events are told once each, at the end of the pass that made them true: only
 	// those of the settled answer count, so return one as long as it is true.

@@ -104,14 +104,23 @@ func summary(f Facts) []metav1.Condition {
 	reason, message, human := trouble(f)
 	switch {
 	case reason == "":
-		if c := authorsReady(f); c != nil {
-			return append([]metav1.Condition{*c}, moving(false, false, "", "")...)
-		}
-		return append([]metav1.Condition{condition(Ready, true, "Ready", "everything is as desired")}, moving(false, false, "", "")...)
+		return authored(f, append([]metav1.Condition{condition(Ready, true, "Ready", "everything is as desired")}, moving(false, false, "", "")...))
 	case human:
 		return append([]metav1.Condition{condition(Ready, false, reason, message)}, moving(false, true, reason, message)...)
 	}
 	return append([]metav1.Condition{condition(Ready, false, reason, message)}, moving(true, false, reason, message)...)
+}
+
+// authored are the engine's conditions with the author's in their place where
+// Sync says them: it may know better than the children whether a parent is
+// ready, and that one which failed for good is stalled.
+func authored(f Facts, conditions []metav1.Condition) []metav1.Condition {
+	for i, c := range conditions {
+		if a := authors(f, c.Type); a != nil {
+			conditions[i] = *a
+		}
+	}
+	return conditions
 }
 
 // trouble is the first reason why the parent is not ready, and whether a human
@@ -124,7 +133,7 @@ func trouble(f Facts) (reason, message string, human bool) {
 		return f.Problems[0].Reason, problems(f.Problems), slices.ContainsFunc(f.Problems, func(p plan.Problem) bool { return p.Human })
 	case len(f.Waiting) > 0:
 		return "Recreating", fmt.Sprintf("%v is on its way out and will be made anew", f.Waiting[0]), false
-	case authorsReady(f) != nil:
+	case authors(f, Ready) != nil:
 		return "", "", false
 	}
 	return unready(f)
@@ -164,11 +173,12 @@ func unready(f Facts) (reason, message string, human bool) {
 	return "", "", false
 }
 
-func authorsReady(f Facts) *metav1.Condition {
+// authors is the condition of a type that Sync says, nil when it does not.
+func authors(f Facts, conditionType string) *metav1.Condition {
 	if f.Decision == nil {
 		return nil
 	}
-	i := slices.IndexFunc(f.Decision.Conditions, func(c metav1.Condition) bool { return c.Type == Ready })
+	i := slices.IndexFunc(f.Decision.Conditions, func(c metav1.Condition) bool { return c.Type == conditionType })
 	if i < 0 {
 		return nil
 	}

@@ -161,13 +161,23 @@ func (t *test) late(pod *corev1.Pod, what string) operator.Response {
 	return t.fail("DeadlineExceeded", "%s within %v", what, timeout)
 }
 
-// answer is a status with its Ready condition, and children.
+// answer is a status with its conditions, and children. A test on its way is
+// reconciling; one that failed is stalled, because nothing will change it.
 func (t *test) answer(status v1alpha1.NetperfStatus, reason string, children ...operator.Object) operator.Response {
-	ready := metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse, Reason: reason, Message: status.Message}
-	if status.Status == v1alpha1.PhaseDone {
-		ready.Status, ready.Reason = metav1.ConditionTrue, "Done"
+	say := func(kind string, is bool) metav1.Condition {
+		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: status.Message}
+		if is {
+			c.Status = metav1.ConditionTrue
+		}
+		return c
 	}
-	return operator.Response{Status: status, Children: children, Conditions: []metav1.Condition{ready}}
+	done, failed := status.Status == v1alpha1.PhaseDone, status.Status == v1alpha1.PhaseError
+	if done {
+		reason = "Done"
+	}
+	return operator.Response{Status: status, Children: children, Conditions: []metav1.Condition{
+		say("Ready", done), say("Reconciling", !done && !failed), say("Stalled", failed),
+	}}
 }
 
 // theServer is the server pod: as it is, or to be made.
