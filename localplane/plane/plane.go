@@ -105,7 +105,7 @@ func (m *Manager) Up(ctx context.Context, options Options) (Status, []string, er
 	if err != nil {
 		return Status{}, nil, err
 	}
-	defer lock.Release()
+	defer m.unlock(lock, options.Name)
 	rec, err := m.current(ctx, options)
 	if err != nil {
 		return Status{}, nil, err
@@ -210,14 +210,18 @@ func (m *Manager) Down(ctx context.Context, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	defer m.unlock(lock, name)
 	_, err = os.Stat(m.dir(name))
-	existed := err == nil
-	if err := m.remove(ctx, m.dir(name)); err != nil {
-		lock.Release()
-		return existed, err
+	return err == nil, m.remove(ctx, m.dir(name))
+}
+
+// unlock ends this command's turn; a plane that is gone keeps no lock either.
+func (m *Manager) unlock(lock *filelock.Lock, name string) {
+	if _, err := os.Stat(m.dir(name)); errors.Is(err, os.ErrNotExist) {
+		lock.Remove()
+		return
 	}
-	lock.Remove()
-	return existed, nil
+	lock.Release()
 }
 
 // remove stops every process that is recorded in the folder and deletes it.

@@ -54,11 +54,17 @@ func (e *diedError) Error() string {
 		e.spec.Name, e.state, e.spec.Log, indented(proc.Tail(e.spec.Log, lastWords)))
 }
 
+// lateError says that the time given for a start is over.
+type lateError struct{ limit time.Duration }
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("not within %s (--wait gives it more time)", e.limit)
+}
+
 // start brings the plane up and appends every process that it starts to
 // started. Processes that run already are left alone.
 func (m *Manager) start(ctx context.Context, options Options, rec *record, started *[]proc.Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, options.Wait,
-		fmt.Errorf("not ready within %s (see --wait)", options.Wait))
+	ctx, cancel := context.WithTimeoutCause(ctx, options.Wait, &lateError{limit: options.Wait})
 	defer cancel()
 	if rec.Phase == phaseReady {
 		m.report(rec)
@@ -112,7 +118,7 @@ func (m *Manager) attempt(ctx context.Context, rec *record, started *[]proc.Proc
 			return err
 		}
 	}
-	return nil
+	return context.Cause(ctx) // a process may have ended after it was ready
 }
 
 // startStage starts the processes of the stage that do not run, and waits for
@@ -176,11 +182,15 @@ func await(ctx context.Context, condition condition) error {
 func blame(ctx context.Context, condition condition, last error) error {
 	cause := context.Cause(ctx)
 	var died *diedError
-	if errors.As(cause, &died) {
+	var late *lateError
+	switch {
+	case errors.As(cause, &died):
 		return cause
+	case errors.As(cause, &late):
+		return fmt.Errorf("waiting for %s: %w; at last: %s; the last lines of %s:%s", condition.what, cause,
+			strings.TrimSpace(last.Error()), condition.log, indented(proc.Tail(condition.log, lastWords)))
 	}
-	return fmt.Errorf("waiting for %s: %w; at last: %s; the last lines of %s:%s", condition.what, cause,
-		strings.TrimSpace(last.Error()), condition.log, indented(proc.Tail(condition.log, lastWords)))
+	return fmt.Errorf("waiting for %s: %w", condition.what, cause) // interrupted: nothing is wrong with the component
 }
 
 // report tells the user which processes of a plane have died.

@@ -111,7 +111,8 @@ func (a *app) welcome(status plane.Status, started []string, took time.Duration)
 		happened = fmt.Sprintf("is ready again (in %.1fs): started %s", took.Seconds(), strings.Join(started, ", "))
 	}
 	lines := []string{
-		fmt.Sprintf("Plane %q %s: Kubernetes %s at %s", status.Name, happened, status.Kubernetes, status.Server),
+		fmt.Sprintf("Plane %q %s.", status.Name, happened),
+		fmt.Sprintf("Kubernetes %s at %s", status.Kubernetes, status.Server),
 		fmt.Sprintf("Nodes: %s. %s.", status.Nodes.Provider, status.Nodes.Notice),
 		fmt.Sprintf("State: %s (thrown away by down; etcd does not sync to disk)", status.Dir),
 	}
