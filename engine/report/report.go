@@ -200,7 +200,7 @@ func condition(kind string, is bool, reason, message string) metav1.Condition {
 	if is {
 		status = metav1.ConditionTrue
 	}
-	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: bounded(message)}
 }
 
 func observedConditions(parent *unstructured.Unstructured) map[string]map[string]any {
