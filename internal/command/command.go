@@ -60,14 +60,14 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string,
 	}
 	_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
 	if _, ok := errors.AsType[*Usage](err); ok {
-		_, _ = fmt.Fprintf(streams.ErrOut, "Run '%s --help' for usage and examples.\n", CommandPath(ran))
+		_, _ = fmt.Fprintf(streams.ErrOut, "Run '%s --help' for usage and examples.\n", typed(ran))
 		return Misused
 	}
 	return Failed
 }
 
-// CommandPath is a command as the user types it.
-func CommandPath(c *cobra.Command) string {
+// typed is a command as the user types it.
+func typed(c *cobra.Command) string {
 	root := c.Root()
 	path := c.CommandPath()
 	if name := root.Annotations[cobra.CommandDisplayNameAnnotation]; name != "" && c == root {
@@ -107,7 +107,7 @@ func group(c *cobra.Command) {
 		if c.SuggestionsMinimumDistance <= 0 {
 			c.SuggestionsMinimumDistance = 2
 		}
-		message := fmt.Sprintf("%s has no command %q", CommandPath(c), args[0])
+		message := fmt.Sprintf("%s has no command %q", typed(c), args[0])
 		for _, s := range c.SuggestionsFor(args[0]) {
 			message += fmt.Sprintf("; did you mean %q?", s)
 		}

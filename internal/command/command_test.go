@@ -29,7 +29,7 @@ func TestRun(t *testing.T) {
 		"a code of its own":     {args: []string{"work"}, err: &command.Exit{Code: command.Changes}, code: command.Changes},
 		"an unknown flag":       {args: []string{"work", "--x"}, code: command.Misused, stderr: "error: unknown flag: --x\nRun 'prog work --help' for usage and examples.\n"},
 		"an argument too many":  {args: []string{"work", "x"}, code: command.Misused, stderr: "Run 'prog work --help'"},
-		"an unknown command":    {args: []string{"wrok"}, code: command.Misused, stderr: `prog has no command "wrok"; did you mean "work"?`},
+		"an unknown command":    {args: []string{"wor"}, code: command.Misused, stderr: `prog has no command "wor"; did you mean "work"?`},
 		"misuse found by RunE":  {args: []string{"work"}, err: command.Usagef("no file"), code: command.Misused, stderr: "error: no file\n"},
 		"no command shows help": {args: nil, code: command.OK},
 	}

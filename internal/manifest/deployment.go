@@ -14,9 +14,9 @@ const (
 	// nobody is the user and group of the container: any number that is not 0
 	// does, because nothing is written to the file system.
 	nobody = 65532
-	// HealthPort and MetricsPort are where the process answers in its pod.
-	HealthPort  = 8081
-	MetricsPort = 8080
+	// healthPort and metricsPort are where the process answers in its pod.
+	healthPort  = 8081
+	metricsPort = 8080
 )
 
 func deployment(ops []*operator.Operator, o Options) *appsv1.Deployment {
@@ -56,7 +56,7 @@ func container(o Options) corev1.Container {
 	return corev1.Container{
 		Name: "operator", Image: o.Image, Args: args,
 		Ports: []corev1.ContainerPort{
-			{Name: "metrics", ContainerPort: MetricsPort}, {Name: "health", ContainerPort: HealthPort},
+			{Name: "metrics", ContainerPort: metricsPort}, {Name: "health", ContainerPort: healthPort},
 		},
 		LivenessProbe: probe("/healthz"), ReadinessProbe: probe("/readyz"),
 		Resources: corev1.ResourceRequirements{
