@@ -218,14 +218,12 @@ func (c *Core) want(p *parent, refs []operator.Ref) {
 	}
 }
 
-// selected is what a parent selects, as its latest version says.
+// selected is what a parent selects, as its latest version says; nil when it is
+// not there any more.
 func (c *Core) selected(name types.NamespacedName) *selected {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.selects.byParent[name]; s != nil {
-		return s
-	}
-	return &selected{reads: make([]operator.Selector, len(c.operator.Reads))}
+	return c.selects.byParent[name]
 }
 
 func (c *Core) wake(p *parent, why string) {
@@ -281,7 +279,7 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 	} else {
 		p.failures++
 		retry := now.Add(max(pass.retryAfter(), c.backoff(p)))
-		if at.IsZero() || retry.Before(at) {
+		if !at.After(pass.now) || retry.Before(at) {
 			at = retry
 		}
 	}

@@ -27,6 +27,7 @@ import (
 type Pass struct {
 	core   *Core
 	memory *parent
+	woken  string
 	now    time.Time
 
 	parent   *unstructured.Unstructured
@@ -39,6 +40,7 @@ type Pass struct {
 	until    time.Time
 
 	ops      []plan.Op
+	prunes   int // how many of ops, from the end, delete what is no longer listed
 	position int
 	rounds   int
 	telling  bool
@@ -48,14 +50,14 @@ type Pass struct {
 }
 
 func newPass(c *Core, p *parent, now time.Time) *Pass {
-	return &Pass{core: c, memory: p, now: now, refusals: refusals{refused: map[operator.Ref]plan.Problem{}}}
+	return &Pass{core: c, memory: p, woken: p.woken, now: now, refusals: refusals{refused: map[operator.Ref]plan.Problem{}}}
 }
 
 // Parent names the parent.
 func (p *Pass) Parent() types.NamespacedName { return p.memory.name }
 
 // Woken says what caused the pass.
-func (p *Pass) Woken() string { return p.memory.woken }
+func (p *Pass) Woken() string { return p.woken }
 
 // Step is the next operation to carry out; more is false when the pass is over.
 // Its answer must be given to Done before Step is called again.
@@ -64,7 +66,7 @@ func (p *Pass) Step() (op plan.Op, more bool) {
 		if p.position < len(p.ops) {
 			return p.ops[p.position], true
 		}
-		p.ops, p.position = nil, 0
+		p.ops, p.prunes, p.position = nil, 0, 0
 		p.advance()
 	}
 	return plan.Op{}, false
@@ -77,6 +79,9 @@ func (p *Pass) Done(result plan.Result) {
 	if result.Err == nil {
 		p.fold(op, result.Object)
 		return
+	}
+	if p.position <= len(p.ops)-p.prunes { // Something wanted is not there: nothing is pruned yet.
+		p.ops, p.prunes = p.ops[:len(p.ops)-p.prunes], 0
 	}
 	switch verdict := p.judge(op, result.Err); verdict {
 	case verdictGone:
@@ -110,7 +115,10 @@ func (p *Pass) advance() {
 		p.over = true
 		return
 	}
-	p.selects = c.selected(p.memory.name)
+	if p.selects = c.selected(p.memory.name); p.selects == nil {
+		p.over = true // Deleted this moment: it selects nothing, which must release nothing.
+		return
+	}
 	if p.ops = p.members(); len(p.ops) > 0 {
 		return
 	}
@@ -162,7 +170,7 @@ func (p *Pass) decide() {
 // sets plans the fields of the parent's own spec that Sync writes: after the
 // children and before the status.
 func (p *Pass) sets() []plan.Op {
-	if p.decision == nil || p.statusRefused != nil || p.parent.GetDeletionTimestamp() != nil {
+	if _, no := p.refused[plan.RefOf(p.parent)]; no || p.decision == nil || p.statusRefused != nil || p.parent.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	op, ok := plan.SetParent(p.core.operator, p.parent, p.decision.Parent)
@@ -216,8 +224,9 @@ func (p *Pass) fail(err error) {
 // nothing that was refused in it, and no pruning while anything is missing.
 func (p *Pass) allowed(made plan.Plan) []plan.Op {
 	ops := made.Ops
+	p.prunes = made.Prunes
 	if len(p.refused)+len(made.Problems) > 0 {
-		ops = ops[:len(ops)-made.Prunes]
+		ops, p.prunes = ops[:len(ops)-made.Prunes], 0
 	}
 	return slices.DeleteFunc(ops, func(op plan.Op) bool { _, no := p.refused[op.Ref()]; return no })
 }

@@ -115,7 +115,7 @@ func (p *Pass) refuse(op plan.Op, err error) {
 	if problem.Reason == "NamespaceTerminating" {
 		p.terminating = true
 	}
-	if op.Ref().Kind == p.core.operator.Parent.GroupVersionKind {
+	if op.Ref().Kind == p.core.operator.Parent.GroupVersionKind && op.Verb != plan.Set {
 		p.statusRefused = fmt.Errorf("%s %v: %w", op.Verb, op.Ref(), err)
 		return
 	}
