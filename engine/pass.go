@@ -119,8 +119,11 @@ func (p *Pass) advance() {
 		p.over = true // Deleted this moment: it selects nothing, which must release nothing.
 		return
 	}
-	if p.ops = p.members(); len(p.ops) > 0 {
-		return
+	if p.unstable == nil {
+		if p.ops = p.members(); len(p.ops) > 0 && (p.ops[0].Verb == plan.Read || p.round(p.ops[0].String())) {
+			return
+		}
+		p.ops = nil
 	}
 	if p.decide(); len(p.ops) > 0 || p.over {
 		return
@@ -200,12 +203,10 @@ func (p *Pass) round(what string) bool {
 func (p *Pass) learn(taken []operator.Ref) bool {
 	news := false
 	for _, ref := range taken {
-		if !slices.Contains(p.taken, ref) {
+		// One that keeps choosing taken names is told no more: report them as they are.
+		if len(p.taken) < 10*p.core.options.MaxRounds && !slices.Contains(p.taken, ref) {
 			p.taken, news = append(p.taken, ref), true
 		}
-	}
-	if news && len(p.taken) > 10*p.core.options.MaxRounds {
-		return false // It keeps choosing taken names: report them as they are.
 	}
 	return news
 }
