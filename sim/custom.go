@@ -70,7 +70,9 @@ func customResource(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensi
 // API server does when it publishes the definition.
 func customTypes(s *structural.Structural, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	models := map[string]*spec.Schema{}
-	ref := func(name string) spec.Ref { return spec.MustCreateRef("#/components/schemas/" + common.EscapeJsonPointer(name)) }
+	ref := func(name string) spec.Ref {
+		return spec.MustCreateRef("#/components/schemas/" + common.EscapeJsonPointer(name))
+	}
 	for name, d := range openapi.GetOpenAPIDefinitions(ref) {
 		models[name] = &d.Schema
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,14 +11,18 @@ import (
 	"github.com/homeostat-dev/homeostat/engine/plan"
 )
 
-// absentVersion is a resourceVersion that no object has: an apply that carries
-// it can only create.
-const absentVersion = "1"
+const (
+	// absentVersion is a resourceVersion that no object has: an apply that
+	// carries it can only create.
+	absentVersion = "1"
+	// defaultManager is recorded for a write that names no field manager.
+	defaultManager = "homeostat"
+)
 
-// Do carries out one operation of a core, as the engine's client does against
-// a real API server, and answers.
+// Do carries out one operation of a core, sending exactly what the engine's
+// client sends to a real API server, and answers as that would.
 func (s *Server) Do(op plan.Op, now time.Time) plan.Result {
-	c := s.As(op.Manager, now).Because(op.Reason)
+	c := s.As(cmp.Or(op.Manager, defaultManager), now).Because(op.Reason)
 	c.op = &op
 	ref := op.Ref()
 	switch op.Verb {
@@ -25,19 +31,15 @@ func (s *Server) Do(op plan.Op, now time.Time) plan.Result {
 			return plan.Result{Object: o}
 		}
 		return plan.Result{Err: apierrors.NewNotFound(groupResource(ref), ref.Name)}
-	case plan.Create:
-		o := body(op)
-		o.SetResourceVersion(absentVersion)
-		return result(c.Apply(o, ""))
-	case plan.Apply:
-		return result(c.Apply(fenced(op), ""))
+	case plan.Create, plan.Apply:
+		return result(c.Apply(body(op), ""))
 	case plan.Status:
-		return result(c.Apply(fenced(op), "status"))
-	case plan.Strip, plan.Adopt, plan.Release:
-		return result(c.Patch(ref, fenced(op).Object, ""))
+		return result(c.Apply(body(op), "status"))
+	case plan.Strip, plan.Adopt, plan.Release, plan.Set:
+		return result(c.Patch(ref, body(op).Object, ""))
 	case plan.Delete:
-		o, err := c.Delete(ref, op.UID, op.ResourceVersion, false)
-		if s.objects[ref] == nil {
+		o, err := c.Delete(ref, op.UID, "", false)
+		if s.objects[ref] == nil && !slices.Contains(answeredWhenGone, ref.Kind.Kind) {
 			o = nil
 		}
 		return result(o, err)
@@ -47,6 +49,10 @@ func (s *Server) Do(op plan.Op, now time.Time) plan.Result {
 	return plan.Result{Err: apierrors.NewMethodNotSupported(groupResource(ref), string(op.Verb))}
 }
 
+// answeredWhenGone are the kinds whose deletion answers with the object that is
+// no more, where others answer with a mere success.
+var answeredWhenGone = []string{"Pod", "Service", "PersistentVolumeClaim", "PersistentVolume"}
+
 func result(o *unstructured.Unstructured, err error) plan.Result {
 	return plan.Result{Object: o, Err: err}
 }
@@ -54,16 +60,4 @@ func result(o *unstructured.Unstructured, err error) plan.Result {
 // body is what an operation sends.
 func body(op plan.Op) *unstructured.Unstructured {
 	return plain(&unstructured.Unstructured{Object: op.Body})
-}
-
-// fenced is what an operation sends, with the fences in it.
-func fenced(op plan.Op) *unstructured.Unstructured {
-	o := body(op)
-	if op.UID != "" {
-		o.SetUID(op.UID)
-	}
-	if op.ResourceVersion != "" {
-		o.SetResourceVersion(op.ResourceVersion)
-	}
-	return o
 }

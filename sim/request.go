@@ -43,7 +43,7 @@ func (c Client) write(verb, subresource string, ref operator.Ref, do func(*resou
 
 // Create is a POST.
 func (c Client) Create(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	o = plain(o)
+	o = o.DeepCopy()
 	if prefix := o.GetGenerateName(); o.GetName() == "" && prefix != "" {
 		c.server.names[prefix]++
 		o.SetName(fmt.Sprintf("%s%05d", prefix, c.server.names[prefix]))
@@ -71,7 +71,7 @@ func (c Client) Create(o *unstructured.Unstructured) (*unstructured.Unstructured
 
 // Update is a PUT to the object or, with "status", to that subresource.
 func (c Client) Update(o *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
-	o = plain(o)
+	o = o.DeepCopy()
 	return c.write("update", subresource, refOf(o), func(r *resource, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		if before == nil {
 			return nil, apierrors.NewNotFound(groupResource(refOf(o)), o.GetName())
@@ -112,7 +112,7 @@ func (c Client) Patch(ref operator.Ref, patch map[string]any, subresource string
 
 // Apply is a forced server-side apply to the object or its status subresource.
 func (c Client) Apply(o *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
-	o = plain(o)
+	o = o.DeepCopy()
 	return c.write("apply", subresource, refOf(o), func(r *resource, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return c.apply(r, before, o, subresource, true)
 	})

@@ -3,6 +3,7 @@ package sim
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -62,6 +63,9 @@ type Record struct {
 	// Err is the answer. With Lost the asker was not told: it saw a timeout.
 	Err  error
 	Lost bool
+	// Stillborn is true for the creation of an object whose owners were all gone
+	// already: garbage collection takes it.
+	Stillborn bool
 }
 
 // Changed reports whether the write changed something.
@@ -155,22 +159,28 @@ func (s *Server) Get(ref operator.Ref) *unstructured.Unstructured {
 
 // List is every object of the kind, sorted.
 func (s *Server) List(kind schema.GroupVersionKind) []*unstructured.Unstructured {
+	out := s.peek(kind)
+	for i := range out {
+		out[i] = out[i].DeepCopy()
+	}
+	return out
+}
+
+// peek is List without copies, for those who only look.
+func (s *Server) peek(kind schema.GroupVersionKind) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for ref, o := range s.objects {
 		if ref.Kind == kind {
-			out = append(out, o.DeepCopy())
+			out = append(out, o)
 		}
 	}
 	operator.SortObjects(out)
 	return out
 }
 
-// All is every object of every kind, sorted.
-func (s *Server) All() []*unstructured.Unstructured {
-	out := make([]*unstructured.Unstructured, 0, len(s.objects))
-	for _, o := range s.objects {
-		out = append(out, o.DeepCopy())
-	}
+// peekAll is every object of every kind, sorted, without copies.
+func (s *Server) peekAll() []*unstructured.Unstructured {
+	out := slices.Collect(maps.Values(s.objects))
 	operator.SortObjects(out)
 	return out
 }
@@ -210,9 +220,11 @@ func (s *Server) uid(ref operator.Ref) types.UID {
 
 // record writes down one request and its answer.
 func (s *Server) record(c Client, verb, subresource string, ref operator.Ref, before *unstructured.Unstructured, err error) {
+	after := s.objects[ref]
 	s.records = append(s.records, Record{
 		Number: len(s.records) + 1, At: c.now, Who: c.who, Verb: verb, Subresource: subresource,
-		Reason: c.reason, Op: c.op, Ref: ref, Before: before, After: s.objects[ref], Err: err,
+		Reason: c.reason, Op: c.op, Ref: ref, Before: before, After: after, Err: err,
+		Stillborn: before == nil && after != nil && orphan(s, after),
 	})
 }
 
@@ -246,4 +258,12 @@ func controllerOf(o *unstructured.Unstructured) *metav1.OwnerReference {
 		return &refs[i]
 	}
 	return nil
+}
+
+// Get is the object, nil where there is none.
+func (c Client) Get(ref operator.Ref) *unstructured.Unstructured { return c.server.Get(ref) }
+
+// List is every object of the kind, sorted.
+func (c Client) List(kind schema.GroupVersionKind) []*unstructured.Unstructured {
+	return c.server.List(kind)
 }
