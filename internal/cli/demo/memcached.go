@@ -100,7 +100,9 @@ func memcachedSteps() []Step {
 			Settles: absent(memcacheds, "memcached-bad"),
 		},
 		{
-			Name:   "Memcached deleted: everything gone",
+			Name: "Memcached deleted: everything gone",
+			Note: "the children go by Kubernetes' garbage collector, which looks for new kinds every 30 s;\n" +
+				"   a cluster that has just learnt what a Memcached is may take that long, once",
 			Run:    Kubectl("delete", "memcached", sampleName),
 			Begins: absent(memcacheds, sampleName), Settles: gone(deployments, replicaSets, services, pods),
 			Show: []Command{Kubectl("get", "memcached,deployment,replicaset,service,pod")},

@@ -30,6 +30,8 @@ type Story struct {
 type Step struct {
 	// Name is a few words for the table.
 	Name string
+	// Note, where set, is said before: what a reader would wonder about.
+	Note string
 	// Run is what the user does.
 	Run Command
 	// Refused is true when the command must fail, mentioning Says.

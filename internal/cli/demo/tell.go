@@ -44,6 +44,9 @@ func (t *teller) tell(ctx context.Context, steps []Step) []outcome {
 	var outcomes []outcome
 	for i, s := range steps {
 		t.view.say("\n%d. %s", i+1, s.Name)
+		if s.Note != "" {
+			t.view.say("  (%s)", s.Note)
+		}
 		o := t.step(ctx, s)
 		outcomes = append(outcomes, o)
 		if o.err != nil {
