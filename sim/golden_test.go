@@ -67,10 +67,10 @@ const (
 )
 
 func deleteRows() []goldenRow {
-	remove := deletes("", "")
+	remove := deletes("")
 	return []goldenRow{
 		{name: "delete", given: configMapA, when: remove, want: "200 same version, generation +0", also: gone(configMapKind, "a")},
-		{name: "delete with a stale version", given: configMapA, when: deletes("", "1"), want: "409 Conflict"},
+		{name: "delete with a stale version", given: configMapA, when: deletes("1"), want: "409 Conflict"},
 		{name: "delete with another uid", given: configMapA, when: func(c sim.Client, _ *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return c.Delete(ref(configMapKind, "a"), "other", "", false)
 		}, want: "409 Conflict"},

@@ -95,7 +95,7 @@ func (c Client) update(r *resource, before, o *unstructured.Unstructured, subres
 	if err != nil {
 		return nil, err
 	}
-	return c.replace(r, before, tracked, subresource)
+	return c.replace(r, before, tracked)
 }
 
 // Patch is a JSON merge patch of the object or of its status subresource.
@@ -114,11 +114,11 @@ func (c Client) Patch(ref operator.Ref, patch map[string]any, subresource string
 func (c Client) Apply(o *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
 	o = o.DeepCopy()
 	return c.write("apply", subresource, refOf(o), func(r *resource, before *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return c.apply(r, before, o, subresource, true)
+		return c.apply(r, before, o, subresource)
 	})
 }
 
-func (c Client) apply(r *resource, before, o *unstructured.Unstructured, subresource string, force bool) (*unstructured.Unstructured, error) {
+func (c Client) apply(r *resource, before, o *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
 	ref := refOf(o)
 	fence := fences{uid: o.GetUID(), version: o.GetResourceVersion()}
 	live := before
@@ -141,7 +141,7 @@ func (c Client) apply(r *resource, before, o *unstructured.Unstructured, subreso
 	for _, f := range []string{"uid", "resourceVersion"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", f)
 	}
-	merged, err := manager.Apply(live.DeepCopy(), o, c.who, force)
+	merged, err := manager.Apply(live.DeepCopy(), o, c.who, true)
 	if err != nil {
 		if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return nil, err
@@ -161,7 +161,7 @@ func (c Client) apply(r *resource, before, o *unstructured.Unstructured, subreso
 	}
 	next.SetUID(cmp.Or(fence.uid, before.GetUID()))
 	next.SetResourceVersion(cmp.Or(fence.version, before.GetResourceVersion()))
-	return c.replace(r, before, r.split(before, next, subresource), subresource)
+	return c.replace(r, before, r.split(before, next, subresource))
 }
 
 func onlyStatus(o *unstructured.Unstructured) *unstructured.Unstructured {

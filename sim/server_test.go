@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ const (
 // version and generation moved.
 func answer(before, after *unstructured.Unstructured, err error) string {
 	if err != nil {
-		status, ok := err.(apierrors.APIStatus) //nolint:errorlint // The server returns them bare.
+		status, ok := errors.AsType[*apierrors.StatusError](err)
 		if !ok {
 			return "not a status: " + err.Error()
 		}
@@ -188,7 +189,7 @@ func then(requests ...request) request {
 	}
 }
 
-func deletes(uid, version string) request {
+func deletes(version string) request {
 	return func(c sim.Client, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		r := operator.Ref{Kind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName()}
 		return c.Delete(r, "", version, false)

@@ -80,7 +80,7 @@ func (s *Server) namespaceTakes(r *resource, o *unstructured.Unstructured) error
 
 // replace is the way of every change into the store: next is what the caller
 // wants the object old to become.
-func (c Client) replace(r *resource, old, next *unstructured.Unstructured, subresource string) (*unstructured.Unstructured, error) {
+func (c Client) replace(r *resource, old, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	s := c.server
 	ref := refOf(old)
 	if v := next.GetResourceVersion(); v != "" && v != old.GetResourceVersion() && !s.IgnoreFences {
