@@ -43,6 +43,7 @@ type bench struct {
 	version int
 	did     []string
 	echo    bool // events come before the answers
+	returns bool // a deletion answers with the object as it was
 
 	// fail, where it answers other than nil, is the answer; nothing is done.
 	fail func(op plan.Op) error
@@ -220,7 +221,7 @@ func (b *bench) do(op plan.Op) plan.Result {
 	if err != nil {
 		return plan.Result{Err: err}
 	}
-	if b.echo && after != nil && op.Verb != plan.Read && op.Verb != plan.Tell {
+	if b.echo && after != nil && op.Verb != plan.Read && op.Verb != plan.Delete && op.Verb != plan.Tell {
 		b.core.Observe(op.Kind.GroupVersionKind, after, false)
 	}
 	if b.lose != nil {
@@ -258,7 +259,10 @@ func (b *bench) carryOut(op plan.Op, live *unstructured.Unstructured) (*unstruct
 		live.SetDeletionTimestamp(&now)
 		return b.store(live), nil
 	case op.Verb == plan.Delete:
-		b.remove(op.Ref())
+		gone := b.remove(op.Ref())
+		if b.returns {
+			return gone, nil
+		}
 		return nil, nil
 	}
 	after := live.DeepCopy()

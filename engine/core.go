@@ -146,8 +146,7 @@ func (c *Core) concern(change world.Change, except types.NamespacedName) {
 			continue
 		}
 		if o.GroupVersionKind() == c.operator.Parent.GroupVersionKind {
-			c.concernParent(change, except)
-			continue
+			c.concernParent(change, except) // And others of the kind may read it.
 		}
 		ref := plan.RefOf(o)
 		why := fmt.Sprintf("%v %s", ref, what(change))

@@ -99,7 +99,9 @@ func (p *Pass) fold(op plan.Op, object *unstructured.Unstructured) {
 	if op.Verb == plan.Tell {
 		return
 	}
-	if object == nil {
+	// Services, claims and others answer a deletion with the object as it was; one
+	// that is only on its way out says so.
+	if object == nil || op.Verb == plan.Delete && object.GetDeletionTimestamp() == nil {
 		p.note(p.core.world.Gone(op.Ref(), op.UID))
 		return
 	}
@@ -266,8 +268,14 @@ func (p *Pass) request() operator.Request {
 	c := p.core
 	namespace := p.parent.GetNamespace()
 	var related []*unstructured.Unstructured
+	seen := map[operator.Ref]bool{} // Two Reads of a kind may select the same object.
 	for i, r := range c.operator.Reads {
-		related = append(related, c.world.Select(r.Kind.GroupVersionKind, namespace, p.selects.reads[i])...)
+		for _, o := range c.world.Select(r.Kind.GroupVersionKind, namespace, p.selects.reads[i]) {
+			if ref := plan.RefOf(o); !seen[ref] {
+				seen[ref] = true
+				related = append(related, o)
+			}
+		}
 	}
 	return operator.Request{
 		Parent:   p.parent,
