@@ -26,6 +26,11 @@ func (e *engine) reflect(ctx context.Context, kind operator.Kind) {
 	}
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if o.ResourceVersion == "0" {
+				// Any age of cache would do for a Reflector. Not for an engine that has
+				// just started and remembers nothing: its own last writes must be in it.
+				o.ResourceVersion = ""
+			}
 			list, err := resource.Namespace(namespace).List(ctx, o)
 			return list, e.seen(ctx, kind, err)
 		},

@@ -211,27 +211,7 @@ func savedBeforeGone(r sim.Record, s *sim.Server) error {
 func TestNetperf(t *testing.T) {
 	for name, scenario := range netperfScenarios(t) {
 		t.Run(name, func(t *testing.T) {
-			campaign := sim.Thorough(20, netperfKind, podKind)
-			campaign.Lists = []sim.Lists{{}}
-			torture(t, scenario, campaign)
-		})
-	}
-}
-
-// TestNetperfFromThePast are defects that stand; each says so when it is gone.
-//
-// From a list in which the Netperf is older than it is, a process takes the
-// client pod for one that is not wanted, and deletes it with its result: begin
-// does not keep a client that is there, and the engine deletes on what it has
-// from its first list. From a list of pods that is older than the client, it
-// takes the client for deleted and saves that as the end of the test. Neither
-// can happen where first lists are consistent reads.
-func TestNetperfFromThePast(t *testing.T) {
-	for name, kind := range map[string]schema.GroupVersionKind{"old Netperf": netperfKind, "old pods": podKind} {
-		t.Run(name, func(t *testing.T) {
-			campaign := sim.Thorough(0)
-			campaign.Lists = []sim.Lists{{Kind: kind, Back: 1 << 20}}
-			mustFail(t, netperfScenarios(t)["full run"], campaign)
+			torture(t, scenario, sim.Thorough(20, netperfKind, podKind))
 		})
 	}
 }

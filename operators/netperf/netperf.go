@@ -22,6 +22,11 @@ import (
 // the client may take to be scheduled, start and finish its ten seconds.
 const timeout = 5 * time.Minute
 
+// grace is how long a pod that ought to be there must not be seen before it
+// counts as deleted. A cache of pods may be behind the status that speaks of
+// them, after a restart or beside a second engine.
+const grace = 5 * time.Second
+
 // Operator makes Netperfs of app.example.com/v1alpha1 run.
 var Operator = operator.Declare(operator.Declaration[v1alpha1.Netperf]{
 	Name: "netperf",
@@ -71,7 +76,11 @@ type test struct {
 func (t *test) begin() operator.Response {
 	status := t.netperf.Status
 	status.Status, status.ServerPod, status.StartTime = v1alpha1.PhaseServer, serverName(t.netperf), t.stamp()
-	return t.answer(status, "StartingServer", t.theServer())
+	children := []operator.Object{t.theServer()}
+	if t.client != nil { // This Netperf is older than its pods: whoever saved more will be heard of.
+		children = append(children, operator.Keep(t.client))
+	}
+	return t.answer(status, "StartingServer", children...)
 }
 
 // awaitServer makes the client pod once the server pod is ready, and a new
@@ -103,20 +112,38 @@ func (t *test) awaitClient() operator.Response {
 	deadline := t.deadline(&status.TestStartTime)
 	switch {
 	case t.client == nil:
-		return t.fail("ClientDeleted", "pod %s was deleted before it had a result", clientName(t.netperf))
+		return t.missing("ClientDeleted", "pod %s was deleted before it had a result", clientName(t.netperf))
 	case t.client.Status.Phase == corev1.PodSucceeded:
 		return t.result()
 	case t.client.Status.Phase == corev1.PodFailed:
 		return t.fail("ClientFailed", "%s", whyEnded(t.client))
 	case t.client.DeletionTimestamp != nil:
 		return t.fail("ClientDeleted", "pod %s was deleted before it had a result", t.client.Name)
-	case t.server == nil || t.server.DeletionTimestamp != nil || ended(t.server):
+	case t.server == nil:
+		return t.missing("ServerLost", "pod %s went away during the test", serverName(t.netperf))
+	case t.server.DeletionTimestamp != nil || ended(t.server):
 		return t.fail("ServerLost", "pod %s went away during the test", serverName(t.netperf))
 	case !t.now.Before(deadline):
 		return t.late(t.client, "the client pod did not finish")
 	}
+	status.MissingSince = nil
 	response := t.answer(status, "Testing", t.observed()...)
 	response.Until = deadline
+	return response
+}
+
+// missing ends the test for want of a pod, once it has not been seen for grace.
+func (t *test) missing(reason, format string, args ...any) operator.Response {
+	status := t.netperf.Status
+	if status.MissingSince == nil {
+		status.MissingSince = t.stamp()
+	}
+	until := status.MissingSince.Add(grace)
+	if !t.now.Before(until) {
+		return t.fail(reason, format, args...)
+	}
+	response := t.answer(status, "Testing", t.observed()...)
+	response.Until = until
 	return response
 }
 
@@ -127,7 +154,7 @@ func (t *test) result() operator.Response {
 		return t.fail("UnreadableResult", "netperf's output: %v", err)
 	}
 	status := t.netperf.Status
-	status.Status, status.CompletionTime = v1alpha1.PhaseDone, t.stamp()
+	status.Status, status.CompletionTime, status.MissingSince = v1alpha1.PhaseDone, t.stamp(), nil
 	status.SpeedBitsPerSec, status.LowConfidence = m.bitsPerSecond, m.lowConfidence
 	return t.answer(status, v1alpha1.PhaseDone, t.observed()...)
 }
@@ -148,7 +175,7 @@ func (t *test) finished() operator.Response {
 func (t *test) fail(reason, format string, args ...any) operator.Response {
 	status := t.netperf.Status
 	status.Status, status.CompletionTime = v1alpha1.PhaseError, t.stamp()
-	status.Reason, status.Message = reason, bounded(fmt.Sprintf(format, args...))
+	status.Reason, status.Message, status.MissingSince = reason, bounded(fmt.Sprintf(format, args...)), nil
 	return t.answer(status, reason, t.observed()...)
 }
 

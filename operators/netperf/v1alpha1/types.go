@@ -108,6 +108,11 @@ type NetperfStatus struct {
 	// +optional
 	TestStartTime *metav1.Time `json:"testStartTime,omitempty"`
 
+	// missingSince is since when a pod that the test needs has not been seen.
+	//
+	// +optional
+	MissingSince *metav1.Time `json:"missingSince,omitempty"`
+
 	// completionTime is when the test ended, with a result or without.
 	//
 	// +optional

@@ -94,6 +94,10 @@ func (in *NetperfStatus) DeepCopyInto(out *NetperfStatus) {
 		in, out := &in.TestStartTime, &out.TestStartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.MissingSince != nil {
+		in, out := &in.MissingSince, &out.MissingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.CompletionTime != nil {
 		in, out := &in.CompletionTime, &out.CompletionTime
 		*out = (*in).DeepCopy()
