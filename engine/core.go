@@ -277,7 +277,7 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 		}
 	} else {
 		p.failures++
-		retry := now.Add(max(pass.retryAfter(), c.backoff(p)))
+		retry := now.Add(pass.wait(c.backoff(p)))
 		if !at.After(pass.now) || retry.Before(at) {
 			at = retry
 		}

@@ -58,6 +58,25 @@ func TestBackoffDoublesIsBoundedAndNeverEnds(t *testing.T) {
 	}
 }
 
+func TestARetryIsAskedAgainWhenItSaid(t *testing.T) {
+	tests := map[string]struct{ after, want time.Duration }{
+		"every time after what it said": {20 * time.Second, 20 * time.Second},
+		"but not in a hot loop":         {time.Nanosecond, time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, func(operator.Request) (operator.Response, error) {
+				return operator.Response{}, operator.Retry(tc.after, "Busy", "x")
+			})
+			for range 12 {
+				b.settle()
+				expect(t, "when it is asked again", tc.want, b.again())
+				b.now = b.now.Add(b.again())
+			}
+		})
+	}
+}
+
 func TestBackoffStartsAnewAfterSuccess(t *testing.T) {
 	var err error
 	b := newBench(t, func(operator.Request) (operator.Response, error) { return operator.Response{}, err })

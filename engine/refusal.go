@@ -162,15 +162,16 @@ func (p *Pass) sortedRefusals() []plan.Problem {
 	})
 }
 
-// retryAfter is the wait that the failure or the server asked for.
-func (p *Pass) retryAfter() time.Duration {
-	if p.failure != nil && p.failure.After > 0 {
-		return p.failure.After
+// wait is how long to wait before the parent is tried again: what the author
+// asked for, or the backoff, or what the server asked for where that is longer.
+func (p *Pass) wait(backoff time.Duration) time.Duration {
+	if p.transient == nil && p.failure != nil && p.failure.After > 0 {
+		return max(p.failure.After, p.core.options.FirstBackoff)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(p.transient); ok {
-		return time.Duration(seconds) * time.Second
+		return max(backoff, time.Duration(seconds)*time.Second)
 	}
-	return 0
+	return backoff
 }
 
 // Err is what kept the parent from coming to rest, nil when it did.
