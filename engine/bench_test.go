@@ -238,10 +238,11 @@ func (b *bench) do(op plan.Op) plan.Result {
 func (b *bench) carryOut(op plan.Op, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	resource := op.Kind.GVR().GroupResource()
 	conflict := apierrors.NewConflict(resource, op.Name, fmt.Errorf("another version"))
+	uid, version := fences(op)
 	switch {
 	case op.Verb == plan.Tell && live != nil:
 		return nil, apierrors.NewAlreadyExists(resource, op.Name)
-	case op.Verb == plan.Create && live != nil, op.Verb == plan.Apply && live == nil:
+	case op.Verb == plan.Create && live != nil && version == "1", op.Verb == plan.Apply && live == nil:
 		return nil, conflict
 	case op.Verb == plan.Tell || op.Verb == plan.Create:
 		live = raw(op.Kind, op.Name)
@@ -249,9 +250,9 @@ func (b *bench) carryOut(op plan.Op, live *unstructured.Unstructured) (*unstruct
 		return nil, apierrors.NewNotFound(resource, op.Name)
 	case op.Verb == plan.Read:
 		return live, nil
-	case op.UID != live.GetUID() && (op.Verb == plan.Apply || op.Verb == plan.Status):
+	case uid != "" && uid != string(live.GetUID()) && (op.Verb == plan.Apply || op.Verb == plan.Status):
 		return nil, apierrors.NewInvalid(op.Kind.GroupKind(), op.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "", "field is immutable")})
-	case op.UID != live.GetUID(), op.ResourceVersion != "" && op.ResourceVersion != live.GetResourceVersion():
+	case uid != "" && uid != string(live.GetUID()), version != "" && version != live.GetResourceVersion():
 		return nil, conflict
 	case op.Verb == plan.Delete && len(live.GetFinalizers()) > 0:
 		live = live.DeepCopy()
@@ -283,6 +284,17 @@ func (b *bench) carryOut(op plan.Op, live *unstructured.Unstructured) (*unstruct
 		return live, nil
 	}
 	return b.store(after), nil
+}
+
+// fences are what a server is sent: those of the body, and of a deletion its
+// preconditions.
+func fences(op plan.Op) (uid, version string) {
+	if op.Verb == plan.Delete {
+		return string(op.UID), ""
+	}
+	uid, _, _ = unstructured.NestedString(op.Body, "metadata", "uid")
+	version, _, _ = unstructured.NestedString(op.Body, "metadata", "resourceVersion")
+	return uid, version
 }
 
 func same(a, b *unstructured.Unstructured) bool {

@@ -242,6 +242,26 @@ func TestParentsComeInTheOrderTheyWereWoken(t *testing.T) {
 	expect(t, "asked about", []string{"p", "z", "a", "m"}, names)
 }
 
+func TestOneEventWakesParentsInOneOrder(t *testing.T) {
+	want := []string{"a", "b", "c", "d", "e", "p"}
+	for range 5 {
+		var names []string
+		b := newBench(t, asked(&names), func(op *operator.Operator) {
+			op.Reads = []operator.Read{{Kind: secrets, Select: func(*unstructured.Unstructured) operator.Selector {
+				return operator.Selector{Names: []string{"s"}}
+			}}}
+		})
+		for _, n := range []string{"e", "c", "a", "d", "b"} {
+			b.others(parent(n))
+		}
+		b.settle()
+		names = nil
+		b.others(secretOf("all"))
+		b.settle()
+		expect(t, "asked about", want, names)
+	}
+}
+
 func TestNothingIsHandedOutBeforeEverythingIsKnown(t *testing.T) {
 	b := newBench(t, wants(), reading)
 	core, err := engine.NewCore(b.op, engine.CoreOptions{})
