@@ -51,6 +51,9 @@ const clearWithin = 90 * time.Second
 // startWithin bounds the wait for the operator to hold its lease.
 const startWithin = time.Minute
 
+// logName is the file with what the operator says.
+const logName = "operator.log"
+
 type options struct {
 	keep       bool
 	kubeconfig string
@@ -110,8 +113,9 @@ func (d *demo) run(ctx context.Context, story Story) (err error) {
 		if failed := unwind(ctx, undo); failed != nil {
 			err = errors.Join(err, fmt.Errorf("clean up: %w", failed))
 		}
-		if err == nil {
-			err = os.RemoveAll(dir)
+		// The operator's log is kept where something went wrong after it started.
+		if _, missing := os.Stat(filepath.Join(dir, logName)); err == nil || missing != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
 	plane, err := d.plane(ctx)
@@ -166,7 +170,7 @@ func (d *demo) prepare(ctx context.Context, plane Plane, story Story, dir string
 	defer d.view.waiting("setting the stage")()
 	f := files{
 		dir: dir, admin: filepath.Join(dir, "kubeconfig"),
-		operator: filepath.Join(dir, "operator.kubeconfig"), log: filepath.Join(dir, "operator.log"),
+		operator: filepath.Join(dir, "operator.kubeconfig"), log: filepath.Join(dir, logName),
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: plane.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: d.context})
