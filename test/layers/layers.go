@@ -52,6 +52,8 @@ type Rule struct {
 	// Forbid are imports, each with what is below it, and calls such as time.Now.
 	// Allow are exceptions among the imports.
 	Forbid, Allow []string
+	// Siblings is true when the folders directly below In[0] must not import each other.
+	Siblings bool
 	// Reason is printed when it is broken.
 	Reason string
 }
@@ -79,12 +81,31 @@ func (r Rule) check(f File) []Violation {
 			out = append(out, Violation{Where: where, What: "imports " + imported, Reason: r.Reason})
 		}
 	}
+	if r.Siblings {
+		for _, imported := range f.Imports {
+			mine, theirs := child(r.In[0], f.Dir), child("./"+r.In[0], imported)
+			if theirs != "" && theirs != mine {
+				out = append(out, Violation{Where: where, What: "imports " + imported, Reason: r.Reason})
+			}
+		}
+	}
 	for _, call := range f.Calls {
 		if slices.Contains(r.Forbid, call) {
 			out = append(out, Violation{Where: where, What: "uses " + call, Reason: r.Reason})
 		}
 	}
 	return out
+}
+
+// child is the folder directly below parent in which a path is, "" when it is
+// not below it.
+func child(parent, p string) string {
+	rest, ok := strings.CutPrefix(p, parent+"/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
 }
 
 // below reports whether a path is one of the given ones or below one; "" is

@@ -15,15 +15,7 @@ var Rules = []Rule{
 		Reason: "An operator is a function: it sees package operator and its own API types, nothing that talks to a cluster.",
 	},
 	{
-		In: []string{"operators/memcached"}, Tests: true, Forbid: []string{"./operators"}, Allow: []string{"./operators/memcached"},
-		Reason: "Operators do not import each other.",
-	},
-	{
-		In: []string{"operators/netperf"}, Tests: true, Forbid: []string{"./operators"}, Allow: []string{"./operators/netperf"},
-		Reason: "Operators do not import each other.",
-	},
-	{
-		In: []string{"operators/machine"}, Tests: true, Forbid: []string{"./operators"}, Allow: []string{"./operators/machine"},
+		In: []string{"operators"}, Tests: true, Siblings: true,
 		Reason: "Operators do not import each other.",
 	},
 	{
