@@ -157,7 +157,7 @@ func fingerprint(source string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(hash, relative, len(content))
+		hash.Write(fmt.Appendf(nil, "%s %d\n", relative, len(content)))
 		hash.Write(content)
 		return nil
 	})

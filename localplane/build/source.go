@@ -101,13 +101,13 @@ func (b *Builder) key() (string, error) {
 		}
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, "layout 1", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, _ = fmt.Fprintln(hash, "layout 1", runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for _, file := range files {
 		content, err := os.ReadFile(filepath.Join(b.Source, file))
 		if err != nil && (file != "go.sum" || !errors.Is(err, os.ErrNotExist)) {
 			return "", fmt.Errorf("read the sources of the local plane: %w", err)
 		}
-		fmt.Fprintln(hash, file, len(content))
+		_, _ = fmt.Fprintln(hash, file, len(content))
 		hash.Write(content)
 	}
 	const enough = 16

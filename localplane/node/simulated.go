@@ -41,7 +41,7 @@ func (s *Simulated) String() string { return fmt.Sprintf("simulated=%d", s.Count
 
 // Notice implements [Provider].
 func (s *Simulated) Notice() string {
-	return "SIMULATED: pods become Running and Ready, but nothing runs in them"
+	return "SIMULATED nodes: pods become Running and Ready, but nothing runs in them"
 }
 
 // Names implements [Provider].

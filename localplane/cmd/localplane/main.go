@@ -33,7 +33,7 @@ const (
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == proc.ExecVerb {
-		fmt.Fprintln(os.Stderr, proc.ExecRecorded(os.Args[2:])) // returns only to fail
+		_, _ = fmt.Fprintln(os.Stderr, proc.ExecRecorded(os.Args[2:])) // returns only to fail
 		os.Exit(exitFailure)
 	}
 	// The context ends with the first signal; later ones do not hurry the
@@ -66,10 +66,10 @@ func run(ctx context.Context, stdout io.Writer, stderr *os.File, args []string) 
 	case errors.Is(err, errSilent):
 		return exitFailure
 	case errors.As(err, &usage), errors.Is(err, node.ErrUsage), errors.Is(err, plane.ErrName):
-		fmt.Fprintf(stderr, "Error: %v\nSee %q.\n", err, app.program+" --help")
+		_, _ = fmt.Fprintf(stderr, "Error: %v\nSee %q.\n", err, app.program+" --help")
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "Error: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "Error: %v\n", err)
 	return exitFailure
 }
 

@@ -53,7 +53,7 @@ func (a *app) printAll(format string, all []plane.Status) error {
 		return err
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NAME\tSTATE\tKUBERNETES\tSERVER\tNODES\tPROCESSES")
+	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tKUBERNETES\tSERVER\tNODES\tPROCESSES")
 	for _, status := range all {
 		alive := 0
 		for _, process := range status.Processes {
@@ -61,7 +61,7 @@ func (a *app) printAll(format string, all []plane.Status) error {
 				alive++
 			}
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\n", status.Name, status.State, orNone(status.Kubernetes),
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\n", status.Name, status.State, orNone(status.Kubernetes),
 			orNone(status.Server), orNone(status.Nodes.Provider), alive, len(status.Processes))
 	}
 	if err := table.Flush(); err != nil {
@@ -77,17 +77,17 @@ func (a *app) printAll(format string, all []plane.Status) error {
 // its nodes are.
 func (a *app) remark(status plane.Status) {
 	if status.Message != "" {
-		fmt.Fprintf(a.stdout, "\n%s: %s\n", status.Name, status.Message)
+		_, _ = fmt.Fprintf(a.stdout, "\n%s: %s\n", status.Name, status.Message)
 	}
 	if status.State == plane.StateDegraded {
 		for _, process := range status.Processes {
 			if !process.Alive {
-				fmt.Fprintf(a.stdout, "  log of %s: %s\n", process.Name, process.Log)
+				_, _ = fmt.Fprintf(a.stdout, "  log of %s: %s\n", process.Name, process.Log)
 			}
 		}
 	}
 	if status.Nodes.Notice != "" {
-		fmt.Fprintf(a.stdout, "\n%s: its nodes are %s\n", status.Name, status.Nodes.Notice)
+		_, _ = fmt.Fprintf(a.stdout, "\n%s: %s\n", status.Name, status.Nodes.Notice)
 	}
 }
 

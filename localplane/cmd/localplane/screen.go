@@ -44,13 +44,13 @@ func (s *screen) progress(line string) {
 		if runes := []rune(line); len(runes) >= s.width {
 			line = string(runes[:s.width-1])
 		}
-		fmt.Fprintf(s.out, "\r\x1b[K%s", line)
+		_, _ = fmt.Fprintf(s.out, "\r\x1b[K%s", line)
 		s.dirty = true
 		return
 	}
 	if now := s.now(); s.last.IsZero() || now.Sub(s.last) >= plainEvery {
 		s.last = now
-		fmt.Fprintln(s.out, line)
+		_, _ = fmt.Fprintln(s.out, line)
 	}
 }
 
@@ -59,7 +59,7 @@ func (s *screen) say(line string) {
 	s.clear()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintln(s.out, line)
+	_, _ = fmt.Fprintln(s.out, line)
 }
 
 // clear removes the line that progress shows.
@@ -67,7 +67,7 @@ func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dirty {
-		fmt.Fprint(s.out, "\r\x1b[K")
+		_, _ = fmt.Fprint(s.out, "\r\x1b[K")
 		s.dirty = false
 	}
 }

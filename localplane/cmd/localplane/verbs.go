@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,7 +23,7 @@ const defaultWait = 60 * time.Second
 func (a *app) flags(verb string) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(verb, pflag.ContinueOnError)
 	flags.SetOutput(a.stderr)
-	flags.Usage = func() { fmt.Fprintf(a.stdout, help, a.program, plane.DefaultName) }
+	flags.Usage = func() { _, _ = fmt.Fprintf(a.stdout, help, a.program, plane.DefaultName) }
 	return flags
 }
 
@@ -129,7 +130,9 @@ func (a *app) up(ctx context.Context, args []string) error {
 		return err
 	}
 	begin := time.Now()
-	a.screen.progress(fmt.Sprintf("starting plane %q", name))
+	if before, err := manager.Status(name); err != nil || before.State != plane.StateRunning {
+		a.screen.progress(fmt.Sprintf("starting plane %q", name))
+	}
 	status, started, err := manager.Up(ctx, plane.Options{
 		Name: name, Binaries: set, Nodes: *nodes, Audit: *audit, Wait: *wait,
 	})
@@ -260,7 +263,9 @@ func (a *app) kubectl(_ context.Context, args []string) error {
 	if dash := flags.ArgsLenAtDash(); dash >= 0 {
 		rest = flags.Args()[dash:]
 	}
-	environment := append(os.Environ(), "KUBECONFIG="+status.Kubeconfig)
+	// kubectl caches what a server serves by its address; another plane may
+	// have the same address tomorrow.
+	environment := append(os.Environ(), "KUBECONFIG="+status.Kubeconfig, "KUBECACHEDIR="+filepath.Join(status.Dir, "kubectl-cache"))
 	if err := syscall.Exec(status.Kubectl, append([]string{"kubectl"}, rest...), environment); err != nil {
 		return fmt.Errorf("run %s (was the cache deleted? %s build makes it again): %w", status.Kubectl, a.program, err)
 	}
