@@ -23,7 +23,7 @@ test: plane ## Run all tests, against a control plane that goes down afterwards.
 
 .PHONY: plane
 plane: # Build the control plane and start it, showing progress; go test would hide it.
-	@echo "--- control plane for the tests" >&2; $(HOMEOSTAT) up $(TEST_PLANE) >&2
+	@[ -n "$${HOMEOSTAT_TEST_KUBECONFIG:-}" ] || { echo "--- control plane for the tests" >&2; $(HOMEOSTAT) up $(TEST_PLANE) --audit >&2; }
 
 .PHONY: unit
 unit: ## Run the tests that need no control plane.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -28,7 +29,8 @@ func (k kubectl) run(ctx context.Context, c Command) (string, error) {
 	var out bytes.Buffer
 	command := exec.CommandContext(ctx, k.binary, c.Args...)
 	command.Dir, command.Stdout, command.Stderr = k.dir, &out, &out
-	command.Env = append(command.Environ(), "KUBECONFIG="+k.kubeconfig)
+	// What kubectl remembers of a server is filed by address, and planes come and go.
+	command.Env = append(command.Environ(), "KUBECONFIG="+k.kubeconfig, "KUBECACHEDIR="+filepath.Join(k.dir, "cache"))
 	if c.Stdin != "" {
 		command.Stdin = strings.NewReader(c.Stdin)
 	}
