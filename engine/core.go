@@ -35,6 +35,9 @@ type Core struct {
 	wanted  map[operator.Ref]map[types.NamespacedName]bool
 	selects *selections
 	queue   queue
+	// woken are the parents that were woken since Next was asked last, which is
+	// where time comes from.
+	woken map[*parent]bool
 }
 
 // CoreOptions tune a Core; the zero value is what most want.
@@ -88,6 +91,7 @@ func NewCore(op *operator.Operator, o CoreOptions) (*Core, error) {
 		wanted:  map[operator.Ref]map[types.NamespacedName]bool{},
 		selects: newSelections(),
 		queue:   newQueue(),
+		woken:   map[*parent]bool{},
 	}, nil
 }
 
@@ -102,7 +106,7 @@ func (c *Core) Replace(kind schema.GroupVersionKind, objects []*unstructured.Uns
 		c.concern(change, types.NamespacedName{})
 	}
 	if missing {
-		c.wakeAll(kind.Kind + " is served")
+		c.wakeAll(kind.Kind + " can be listed")
 	}
 }
 
@@ -121,10 +125,11 @@ func (c *Core) Observe(kind schema.GroupVersionKind, object *unstructured.Unstru
 	}
 }
 
-// Missing takes the news that a kind is not served. Parents go on without it.
+// Missing takes the news that a kind cannot be listed. Where it is not served
+// parents go on without it; where it may not be seen they cannot be decided about.
 func (c *Core) Missing(kind schema.GroupVersionKind, err error) {
 	if c.world.SetMissing(kind, err) {
-		c.wakeAll(kind.Kind + " is not served")
+		c.wakeAll(kind.Kind + " cannot be listed")
 	}
 }
 
@@ -227,6 +232,7 @@ func (c *Core) selected(name types.NamespacedName) *selected {
 
 func (c *Core) wake(p *parent, why string) {
 	p.woken = why
+	c.woken[p] = true
 	if p.running {
 		p.again = true
 		return
@@ -243,8 +249,14 @@ func (c *Core) Next(now time.Time) (*Pass, time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name, at, ok := c.queue.first()
-	if !ok || at.After(now) {
+	for p := range c.woken {
+		if p.unsynced.IsZero() {
+			p.unsynced = now
+		}
+	}
+	clear(c.woken)
+	name, at, ok := c.queue.first(now)
+	if !ok {
 		return nil, at
 	}
 	c.queue.remove(name)
@@ -271,7 +283,10 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 	}
 	at := pass.until
 	if pass.settled() {
-		p.failures, p.unsynced = 0, time.Time{}
+		p.failures = 0
+		if !p.again {
+			p.unsynced = time.Time{}
+		}
 		if !at.IsZero() && !at.After(pass.now) {
 			at = now.Add(c.options.FirstBackoff) // It breaks the time law; it must not break us.
 		}

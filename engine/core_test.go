@@ -3,12 +3,15 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/homeostat-dev/homeostat/engine"
 	"github.com/homeostat-dev/homeostat/engine/plan"
@@ -106,11 +109,36 @@ func TestParentsThatFailTogetherDoNotComeBackTogether(t *testing.T) {
 	for b.now.Sub(start) < time.Second {
 		b.now = b.now.Add(b.again())
 		times[b.now] = true
-		pass, _ := b.core.Next(b.now)
-		b.run(pass)
+		b.settle()
 	}
 	if len(times) < 10 {
 		t.Errorf("51 parents come back at %d different times", len(times))
+	}
+}
+
+var (
+	notServed = apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "not served", 0, false)
+	forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no role"))
+)
+
+// TestAKindThatMayNotBeSeen: what the operator cannot see is not absent.
+func TestAKindThatMayNotBeSeen(t *testing.T) {
+	asked := 0
+	b := newBench(t, func(operator.Request) (operator.Response, error) { asked++; return operator.Response{}, nil }, reading)
+	b.settle()
+	asked = 0
+	b.core.Missing(secrets.GroupVersionKind, forbidden)
+	b.settle()
+	if asked != 0 {
+		t.Errorf("Sync was asked %d times about a world that cannot be seen", asked)
+	}
+	if said := b.said()["Stalled"]; !strings.HasPrefix(said, "True CannotWatch") {
+		t.Errorf("Stalled is %q", said)
+	}
+	b.core.Replace(secrets.GroupVersionKind, nil, "100")
+	b.settle()
+	if asked == 0 {
+		t.Error("Sync was not asked once the kind could be listed")
 	}
 }
 
@@ -138,7 +166,7 @@ func TestWhatWakesAParent(t *testing.T) {
 		"somebody else's object of a child kind": {event: func(b *bench) { b.others(raw(configMaps, "x")) }},
 		"an event that tells nothing new": {given: func(b *bench) { b.others(secretOf("p")) },
 			event: func(b *bench) { o := b.objects[refOf(secrets, "s")]; b.core.Observe(o.GroupVersionKind(), o, false) }},
-		"a kind that is not served any more":  {event: func(b *bench) { b.core.Missing(secrets.GroupVersionKind, errors.New("404")) }, want: []string{"p", "q"}},
+		"a kind that is not served any more":  {event: func(b *bench) { b.core.Missing(secrets.GroupVersionKind, notServed) }, want: []string{"p", "q"}},
 		"an object of another kind than said": {event: func(b *bench) { b.core.Observe(secrets.GroupVersionKind, raw(configMaps, "x"), false) }},
 	}
 	for name, tc := range tests {
@@ -273,7 +301,7 @@ func TestNothingIsHandedOutBeforeEverythingIsKnown(t *testing.T) {
 	if pass, _ := core.Next(b.now); pass != nil {
 		t.Error("a pass before Secrets were listed: it would decide on a world it does not know")
 	}
-	core.Missing(secrets.GroupVersionKind, errors.New("404"))
+	core.Missing(secrets.GroupVersionKind, notServed)
 	if pass, _ := core.Next(b.now); pass == nil {
 		t.Error("no pass although Secrets are known not to be served")
 	}
@@ -281,7 +309,7 @@ func TestNothingIsHandedOutBeforeEverythingIsKnown(t *testing.T) {
 
 func TestAChildKindThatIsNotServed(t *testing.T) {
 	b := newBench(t, wants(configMap("a", "1")))
-	b.core.Missing(configMaps.GroupVersionKind, errors.New("404"))
+	b.core.Missing(configMaps.GroupVersionKind, notServed)
 	expect(t, "operations", []string{"status Web p", "tell KindNotServed"}, b.settle())
 	b.core.Replace(configMaps.GroupVersionKind, nil, fmt.Sprint(b.version))
 	expect(t, "once it is served", []string{"create ConfigMap a", "status Web p"}, b.settle())

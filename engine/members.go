@@ -38,8 +38,13 @@ func (p *Pass) members() []plan.Op {
 		}
 	}
 	ops = slices.DeleteFunc(ops, func(op plan.Op) bool { _, no := p.refused[op.Ref()]; return no })
-	if !p.live && slices.ContainsFunc(ops, func(op plan.Op) bool { return op.Verb == plan.Adopt }) {
-		p.live = true
+	adopts := func(op plan.Op) bool { return op.Verb == plan.Adopt }
+	switch {
+	case p.live || !slices.ContainsFunc(ops, adopts):
+	case p.asked:
+		return slices.DeleteFunc(ops, adopts) // The parent could not be read: nothing is adopted.
+	default:
+		p.asked = true
 		return []plan.Op{{Verb: plan.Read, Kind: p.core.operator.Parent, Namespace: p.parent.GetNamespace(),
 			Name: p.parent.GetName(), UID: p.parent.GetUID(), Reason: "a parent is read live before it adopts"}}
 	}

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -76,6 +78,10 @@ func (p *Pass) Step() (op plan.Op, more bool) {
 func (p *Pass) Done(result plan.Result) {
 	op := p.ops[p.position]
 	p.position++
+	if op.Verb == plan.Tell && (result.Err == nil || apierrors.IsAlreadyExists(result.Err)) {
+		p.memory.told[op.Name] = true
+		return
+	}
 	if result.Err == nil {
 		p.fold(op, result.Object)
 		return
@@ -96,8 +102,8 @@ func (p *Pass) Done(result plan.Result) {
 // fold puts the answer to an operation into the world at once: the echo that
 // will come by watch is then no news, and the next round decides on it.
 func (p *Pass) fold(op plan.Op, object *unstructured.Unstructured) {
-	if op.Verb == plan.Tell {
-		return
+	if op.Verb == plan.Read && op.Kind.GroupVersionKind == p.core.operator.Parent.GroupVersionKind {
+		p.live = true
 	}
 	// Services, claims and others answer a deletion with the object as it was; one
 	// that is only on its way out says so.
@@ -145,8 +151,8 @@ func (p *Pass) advance() {
 // decide asks Sync, until it takes no more names for free that are taken, and
 // plans its children.
 func (p *Pass) decide() {
-	if p.selects.err != nil {
-		p.fail(p.selects.err)
+	if err := cmp.Or(p.selects.err, p.blind(), p.badStatus); err != nil {
+		p.fail(err)
 		return
 	}
 	for p.unstable == nil {
@@ -172,6 +178,17 @@ func (p *Pass) decide() {
 	p.fail(p.unstable)
 }
 
+// blind is the failure of an operator that may not see a kind it needs: what it
+// cannot see is not absent.
+func (p *Pass) blind() error {
+	for _, k := range p.core.operator.Kinds() {
+		if err := p.core.world.Missing(k.GroupVersionKind); err != nil && !apierrors.IsNotFound(err) {
+			return operator.Stall("CannotWatch", "the operator may not list or watch %v; apply the role that its manifests command prints", k)
+		}
+	}
+	return nil
+}
+
 // sets plans the fields of the parent's own spec that Sync writes: after the
 // children and before the status.
 func (p *Pass) sets() []plan.Op {
@@ -188,7 +205,7 @@ func (p *Pass) sets() []plan.Op {
 // round counts a round in which something is written and reports whether there
 // may be one.
 func (p *Pass) round(what string) bool {
-	if p.rounds++; p.rounds <= p.core.options.MaxRounds {
+	if p.rounds++; p.rounds <= p.core.options.MaxRounds+p.conflicts {
 		return true
 	}
 	p.unstable = &operator.Failure{
@@ -238,18 +255,19 @@ func (p *Pass) allowed(made plan.Plan) []plan.Op {
 func (p *Pass) tell() {
 	p.telling = true
 	facts := p.facts()
-	told := map[string]bool{}
+	still, planned := map[string]bool{}, map[string]bool{}
 	for _, e := range report.Events(facts) {
-		key := report.EventKey(e)
-		if told[key] {
-			continue
-		}
-		told[key] = true
-		if op, err := report.Tell(p.core.operator, facts, e); err == nil && !p.memory.told[key] && !p.terminating {
+		op, err := report.Tell(p.core.operator, facts, e)
+		switch {
+		case err != nil || planned[op.Name]:
+		case p.memory.told[op.Name]:
+			still[op.Name] = true
+		case !p.terminating:
+			planned[op.Name] = true
 			p.ops = append(p.ops, op)
 		}
 	}
-	p.memory.told = told
+	p.memory.told = still // Those of p.ops join them once they are told.
 	p.forget()
 }
 

@@ -3,80 +3,107 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"container/list"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// queue orders parents by when they are due, and those due at the same time by
-// when they were added. Each is in it once; adding an earlier time moves it.
+// queue holds the parents to look at: those that are due, first come first
+// served, and those with a timer. A timer that has run out takes its place
+// behind all that already wait, so that neither timers nor events can starve
+// the other. Each parent is in it once.
 type queue struct {
-	items  []*due
-	byName map[types.NamespacedName]*due
-	count  int
+	ready   *list.List
+	waiting map[types.NamespacedName]*list.Element
+	timers  timers
+	timed   map[types.NamespacedName]*timer
+	count   int
 }
 
-type due struct {
+type timer struct {
 	name     types.NamespacedName
 	at       time.Time
 	order    int
 	position int
 }
 
-func newQueue() queue { return queue{byName: map[types.NamespacedName]*due{}} }
+func newQueue() queue {
+	return queue{ready: list.New(), waiting: map[types.NamespacedName]*list.Element{}, timed: map[types.NamespacedName]*timer{}}
+}
 
+// add makes a parent due, at once when the time is zero. The earlier of two
+// times holds.
 func (q *queue) add(name types.NamespacedName, at time.Time) {
-	if d := q.byName[name]; d != nil {
-		if at.Before(d.at) {
-			d.at = at
-			heap.Fix((*byDue)(q), d.position)
-		}
+	old := q.timed[name]
+	switch {
+	case q.waiting[name] != nil, old != nil && !at.IsZero() && !at.Before(old.at):
+		return
+	case old != nil:
+		q.remove(name)
+	}
+	if at.IsZero() {
+		q.waiting[name] = q.ready.PushBack(name)
 		return
 	}
 	q.count++
-	d := &due{name: name, at: at, order: q.count}
-	q.byName[name] = d
-	heap.Push((*byDue)(q), d)
+	t := &timer{name: name, at: at, order: q.count}
+	q.timed[name] = t
+	heap.Push(&q.timers, t)
 }
 
 func (q *queue) remove(name types.NamespacedName) {
-	if d := q.byName[name]; d != nil {
-		heap.Remove((*byDue)(q), d.position)
-		delete(q.byName, name)
+	if e := q.waiting[name]; e != nil {
+		q.ready.Remove(e)
+		delete(q.waiting, name)
+	}
+	if t := q.timed[name]; t != nil {
+		heap.Remove(&q.timers, t.position)
+		delete(q.timed, name)
 	}
 }
 
-func (q *queue) first() (types.NamespacedName, time.Time, bool) {
-	if len(q.items) == 0 {
-		return types.NamespacedName{}, time.Time{}, false
+// first is the parent that is due first. With none due, ok is false and at is
+// when the next timer runs out, zero for never.
+func (q *queue) first(now time.Time) (name types.NamespacedName, at time.Time, ok bool) {
+	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
+		name := q.timers[0].name
+		q.remove(name)
+		q.add(name, time.Time{})
 	}
-	return q.items[0].name, q.items[0].at, true
+	if e := q.ready.Front(); e != nil {
+		return e.Value.(types.NamespacedName), time.Time{}, true
+	}
+	if len(q.timers) > 0 {
+		return types.NamespacedName{}, q.timers[0].at, false
+	}
+	return types.NamespacedName{}, time.Time{}, false
 }
 
-// byDue makes the queue a heap.
-type byDue queue
+// timers is a heap by time, then by the order of adding.
+type timers []*timer
 
-func (h *byDue) Len() int { return len(h.items) }
+func (h timers) Len() int { return len(h) }
 
-func (h *byDue) Less(i, j int) bool {
-	a, b := h.items[i], h.items[j]
-	return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) < 0
+func (h timers) Less(i, j int) bool {
+	return cmp.Or(h[i].at.Compare(h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
 }
 
-func (h *byDue) Swap(i, j int) {
-	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.items[i].position, h.items[j].position = i, j
+func (h timers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].position, h[j].position = i, j
 }
 
-func (h *byDue) Push(x any) {
-	d := x.(*due)
-	d.position = len(h.items)
-	h.items = append(h.items, d)
+func (h *timers) Push(x any) {
+	t := x.(*timer)
+	t.position = len(*h)
+	*h = append(*h, t)
 }
 
-func (h *byDue) Pop() any {
-	last := h.items[len(h.items)-1]
-	h.items = h.items[:len(h.items)-1]
+func (h *timers) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
 	return last
 }
 

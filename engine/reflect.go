@@ -46,13 +46,13 @@ func (e *engine) reflect(ctx context.Context, kind operator.Kind) {
 	reflector.RunWithContext(ctx)
 }
 
-// seen tells the core about a kind that the API server does not know, and the
-// log about every other trouble. It returns the error it was given.
+// seen tells the core about a kind that the API server does not know or does not
+// let it see, and the log about every other trouble. It returns the error it was given.
 func (e *engine) seen(ctx context.Context, kind operator.Kind, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		e.core.Missing(kind.GroupVersionKind, err)
 		e.notify()
 	}

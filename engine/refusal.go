@@ -30,8 +30,10 @@ type refusals struct {
 	conflicts int
 	// terminating is true when the namespace takes nothing new, events included.
 	terminating bool
-	// live is true once the parent was read live in this pass.
-	live bool
+	// asked is true once the parent was to be read live in this pass, live once it was.
+	asked, live bool
+	// badStatus is set once the API server called the status that Sync wants invalid.
+	badStatus error
 	// stack is where Sync panicked, for the log.
 	stack string
 }
@@ -114,6 +116,10 @@ func (p *Pass) refuse(op plan.Op, err error) {
 	problem := describe(op, err)
 	if problem.Reason == "NamespaceTerminating" {
 		p.terminating = true
+	}
+	if op.Verb == plan.Status && apierrors.IsInvalid(err) && p.badStatus == nil {
+		p.badStatus = operator.Stall("StatusRefused", "%s", problem.Message)
+		return // What the engine itself has to say may still be saved.
 	}
 	if op.Ref().Kind == p.core.operator.Parent.GroupVersionKind && op.Verb != plan.Set {
 		p.statusRefused = fmt.Errorf("%s %v: %w", op.Verb, op.Ref(), err)

@@ -15,7 +15,7 @@ import (
 // Decision is a Response in the form that drivers use: plain objects with what
 // is not owned taken out, checked against the declaration, sorted.
 type Decision struct {
-	// Status is the new status as JSON values; nil leaves it as it is.
+	// Status is the new status as JSON values; nil: conditions only.
 	Status map[string]any
 	// Children are the desired children, sorted.
 	Children []Desired

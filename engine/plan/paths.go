@@ -33,8 +33,8 @@ func without(object map[string]any, paths []string) map[string]any {
 	return out
 }
 
-// ownsPath reports whether a managedFields entry lists a path or something below it.
-func ownsPath(owned map[string]any, path string) bool {
+// OwnsPath reports whether a managedFields entry lists a path or something below it.
+func OwnsPath(owned map[string]any, path string) bool {
 	node := ownership(owned)
 	for _, f := range fieldsOf(path) {
 		next, ok := node.field(f)

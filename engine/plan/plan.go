@@ -206,7 +206,7 @@ func applyBody(desired map[string]any, standing *unstructured.Unstructured, owne
 	}
 	for _, path := range skipped(createOnly, sets) {
 		unstructured.RemoveNestedField(out, fieldsOf(path)...)
-		if !ownsPath(owned, path) {
+		if !OwnsPath(owned, path) {
 			continue
 		}
 		if value, ok := get(standing.Object, path); ok {

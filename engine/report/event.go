@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ func Tell(op *operator.Operator, f Facts, e operator.Event) (plan.Op, error) {
 	namespace := cmp.Or(f.Parent.GetNamespace(), metav1.NamespaceDefault)
 	name := f.Parent.GetName()
 	if len(name) > 230 {
-		name = name[:230]
+		name = strings.TrimRight(name[:230], "-.")
 	}
 	at := metav1.NewTime(f.Now.UTC().Truncate(time.Second))
 	event := corev1.Event{

@@ -46,7 +46,7 @@ func (s *Shape) Status(f Facts) map[string]any {
 	var status map[string]any
 	switch {
 	case f.Decision == nil:
-		status, _, _ = unstructured.NestedMap(f.Parent.Object, "status")
+		status = s.ownStatus(f.Parent)
 	case f.Decision.Status != nil:
 		status = s.pruned(f.Decision.Status)
 	}
@@ -163,6 +163,8 @@ func unready(f Facts) (reason, message string, human bool) {
 		}
 		result, err := kstatus.Compute(child)
 		switch {
+		case failedPod(child):
+			return "ChildFailed", fmt.Sprintf("%v: the pod has failed", d.Ref()), true
 		case err != nil || result.Status == kstatus.CurrentStatus:
 		case result.Status == kstatus.FailedStatus:
 			return "ChildFailed", fmt.Sprintf("%v: %s", d.Ref(), result.Message), true
@@ -171,6 +173,13 @@ func unready(f Facts) (reason, message string, human bool) {
 		}
 	}
 	return "", "", false
+}
+
+// failedPod is true of a pod that has ended badly. To kstatus it is current,
+// because nothing moves any more; what wanted it to run is not ready.
+func failedPod(o *unstructured.Unstructured) bool {
+	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+	return o.GetKind() == "Pod" && o.GetAPIVersion() == "v1" && phase == "Failed"
 }
 
 // authors is the condition of a type that Sync says, nil when it does not.

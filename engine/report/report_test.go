@@ -78,6 +78,13 @@ func pod(phase, ready string) *unstructured.Unstructured {
 		"status":   map[string]any{"phase": phase, "conditions": []any{map[string]any{"type": "Ready", "status": ready}}}}}
 }
 
+// failedPod is a child that kstatus calls current, because it has ended.
+func failedPod() *unstructured.Unstructured {
+	pod := stalled()
+	pod.Object["status"] = map[string]any{"phase": "Failed"}
+	return pod
+}
+
 // stalled is a child that kstatus calls failed.
 func stalled() *unstructured.Unstructured {
 	o := pod("Pending", "False")
@@ -131,6 +138,7 @@ func TestConditions(t *testing.T) {
 		"all is well": {child: pod("Running", "True"),
 			want: map[string]string{"Ready": "True Ready: everything is as desired", "Reconciling": quiet, "Stalled": quiet}},
 		"a child is not there":            {want: trouble("Reconciling", "ChildrenInProgress: Pod default/c is not there yet")},
+		"a pod that failed":               {child: failedPod(), want: trouble("Stalled", "ChildFailed: Pod default/c: the pod has failed")},
 		"a child that failed":             {child: stalled(), want: trouble("Stalled", "ChildFailed: Pod default/c: no room")},
 		"Sync asks to be asked again":     {given: fails(operator.FailureRetry), want: trouble("Reconciling", "Why: because")},
 		"Sync is stalled":                 {given: fails(operator.FailureStalled), want: trouble("Stalled", "Why: because")},

@@ -55,6 +55,19 @@ func (s *Shape) pruned(status map[string]any) map[string]any {
 	return out
 }
 
+// ownStatus is the observed status as far as it is ours: to repeat more in an
+// apply would make us the owner of it.
+func (s *Shape) ownStatus(parent *unstructured.Unstructured) map[string]any {
+	observed, _, _ := unstructured.NestedMap(parent.Object, "status")
+	owned := plan.Owned(parent, s.operator.Manager(), "status")
+	for field := range observed {
+		if !plan.OwnsPath(owned, "status."+field) {
+			delete(observed, field)
+		}
+	}
+	return observed
+}
+
 // ours reports whether a condition of the type is in our managedFields entry.
 func (s *Shape) ours(parent *unstructured.Unstructured, conditionType string) bool {
 	return plan.OwnsItem(plan.Owned(parent, s.operator.Manager(), "status"), "status.conditions", "type", conditionType)

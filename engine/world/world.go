@@ -158,7 +158,7 @@ func (w *World) Gone(ref operator.Ref, uid types.UID) (Change, bool) {
 	return Change{Old: old}, true
 }
 
-// SetMissing records that a kind is not served; a list ends it. It reports
+// SetMissing records why a kind cannot be listed; a list ends it. It reports
 // whether that is news.
 func (w *World) SetMissing(kind schema.GroupVersionKind, err error) bool {
 	w.mu.Lock()
@@ -169,7 +169,7 @@ func (w *World) SetMissing(kind schema.GroupVersionKind, err error) bool {
 	return news
 }
 
-// Missing is why a kind is not served, nil when it is.
+// Missing is why a kind cannot be listed, nil when it can.
 func (w *World) Missing(kind schema.GroupVersionKind) error {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -42,6 +42,7 @@ func run(ctx context.Context) error {
 	flags.IntVar(&o.parents, "parents", 300, "number of parents")
 	flags.IntVar(&o.concurrency, "concurrency", engine.DefaultConcurrency, "parents worked on at once, and writes at once for the floor")
 	flags.DurationVar(&o.quiet, "quiet", time.Minute, "how long to count requests at rest")
+	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the engine's converging; empty for none")
 	flags.IntVar(&o.heals, "heals", 100, "children to delete, one at a time")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -26,10 +27,10 @@ import (
 )
 
 type options struct {
-	kubeconfig, auditLog string
-	parents, concurrency int
-	heals                int
-	quiet                time.Duration
+	kubeconfig, auditLog, profile string
+	parents, concurrency          int
+	heals                         int
+	quiet                         time.Duration
 }
 
 // plane starts a local plane where no cluster was given.
@@ -125,6 +126,10 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.createParents(ctx, b.namespace); err != nil {
 		return err
 	}
+	profiled, err := b.startProfile()
+	if err != nil {
+		return err
+	}
 	start := time.Now()
 	stop, err := startEngine(b.config, b.agent, b.namespace, b.concurrency)
 	if err != nil {
@@ -135,6 +140,7 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(start)
+	profiled()
 	children := float64(b.parents * childrenPerParent)
 	fmt.Printf("time to converge      %8.2fs   floor %.2fs   ratio %.2f   (the same by bare exclusive applies %.2fs, ratio %.2f)\n",
 		took.Seconds(), floor.Seconds(), took.Seconds()/floor.Seconds(), applies.Seconds(), took.Seconds()/applies.Seconds())
@@ -145,6 +151,24 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	return b.measureHealing(ctx)
+}
+
+// startProfile profiles the processor from here until the returned function is called.
+func (b *bench) startProfile() (stop func(), err error) {
+	if b.profile == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(b.profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, nil
 }
 
 // measureFloor makes the same children with bare concurrent requests, and one
