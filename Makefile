@@ -9,7 +9,7 @@ HOMEOSTAT     := go run ./cmd/homeostat
 # The plane that tests share; `homeostat down test` ends it.
 TEST_PLANE    := test
 # Packages of the nested module that compile without Kubernetes.
-LOCALPLANE    := $$(cd localplane && go list ./... | grep -v -E '/cmd/(etcd|kube-|kubectl|kwok)')
+LOCALPLANE    := $$(go -C localplane list ./... | grep -v -E '/cmd/(etcd|kube-|kubectl|kwok)')
 
 .PHONY: help
 help: ## Print this help.
@@ -19,7 +19,7 @@ help: ## Print this help.
 test: plane ## Run all tests, against a control plane that goes down afterwards.
 	@trap 'echo "--- stop the test plane" >&2; $(HOMEOSTAT) down $(TEST_PLANE) >&2 || true' EXIT; \
 	echo "--- tests" >&2; go test -timeout 20m ./...; \
-	echo "--- tests of localplane" >&2; cd localplane && go test -timeout 10m $(LOCALPLANE)
+	echo "--- tests of localplane" >&2; go -C localplane test -timeout 10m $(LOCALPLANE)
 
 .PHONY: plane
 plane: # Build the control plane and start it, showing progress; go test would hide it.
@@ -43,7 +43,7 @@ format: # Fail when a file is not formatted.
 
 .PHONY: vet
 vet: # Vet both modules.
-	@echo "--- go vet" >&2; go vet ./...; cd localplane && go vet $(LOCALPLANE)
+	@echo "--- go vet" >&2; go vet ./...; go -C localplane vet $(LOCALPLANE)
 
 .PHONY: lint
 lint: ## Run the pinned linters.
