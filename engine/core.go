@@ -63,6 +63,7 @@ type parent struct {
 	wants    []operator.Ref
 	told     map[string]bool
 	memo     plan.Memo
+	fights   fights
 }
 
 // NewCore validates the operator and makes a core that has observed nothing.
@@ -182,7 +183,7 @@ func (c *Core) concernParent(change world.Change, except types.NamespacedName) {
 	another := p == nil || p.uid != change.New.GetUID()
 	if another {
 		c.forget(name)
-		p = &parent{name: name, uid: change.New.GetUID(), told: map[string]bool{}}
+		p = &parent{name: name, uid: change.New.GetUID(), told: map[string]bool{}, fights: fights{}}
 		c.parents[name] = p
 		c.byUID[p.uid] = name
 	}

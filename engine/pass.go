@@ -105,11 +105,17 @@ func (p *Pass) fold(op plan.Op, object *unstructured.Unstructured) {
 	if op.Verb == plan.Read && op.Kind.GroupVersionKind == p.core.operator.Parent.GroupVersionKind {
 		p.live = true
 	}
+	if op.Ref().Kind != p.core.operator.Parent.GroupVersionKind {
+		p.memory.fights.note(op, p.now)
+	}
 	// Services, claims and others answer a deletion with the object as it was; one
 	// that is only on its way out says so.
 	if object == nil || op.Verb == plan.Delete && object.GetDeletionTimestamp() == nil {
 		p.note(p.core.world.Gone(op.Ref(), op.UID))
 		return
+	}
+	if op.Verb == plan.Read {
+		p.memory.fights.witness(object, p.core.operator.Manager())
 	}
 	op.Prove(&p.memory.memo, object)
 	p.note(p.core.world.Put(object))
@@ -248,7 +254,7 @@ func (p *Pass) allowed(made plan.Plan) []plan.Op {
 	if len(p.refused)+len(made.Problems) > 0 {
 		ops, p.prunes = ops[:len(ops)-made.Prunes], 0
 	}
-	return slices.DeleteFunc(ops, func(op plan.Op) bool { _, no := p.refused[op.Ref()]; return no })
+	return p.peaceful(slices.DeleteFunc(ops, func(op plan.Op) bool { _, no := p.refused[op.Ref()]; return no }))
 }
 
 // tell plans the events that have become true since the last pass, and ends.
@@ -336,6 +342,7 @@ func (p *Pass) forget() {
 		live[o.GetUID()] = true
 	}
 	p.memory.memo.Forget(live)
+	p.memory.fights.forget(p.now)
 }
 
 // wants are the names at which the pass wants children.

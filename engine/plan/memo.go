@@ -97,6 +97,11 @@ func projectItem(w io.Writer, path, element string, list []any, node ownership) 
 	}
 }
 
+func digest(v any) string {
+	sum := sha256.Sum256([]byte(canonical(v)))
+	return string(sum[:])
+}
+
 // canonical is a value as JSON with sorted keys. Values come from JSON, so
 // encoding cannot fail.
 func canonical(v any) string {

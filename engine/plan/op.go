@@ -74,6 +74,10 @@ type Op struct {
 	skip    []string
 }
 
+// Desired is a digest of what an apply wants of its object; equal digests want
+// the same.
+func (o Op) Desired() string { return digest(o.desired) }
+
 // Prove tells the memo what the answer to a creation or an apply proves.
 func (o Op) Prove(m *Memo, result *unstructured.Unstructured) {
 	switch {

@@ -161,7 +161,9 @@ func (p *Plan) change(in Input, rule operator.Child, d operator.Desired, standin
 		return
 	}
 	if rule.Update == operator.UpdateRecreate {
-		p.Ops = append(p.Ops, deletion(rule.Kind, standing, "to be made anew: "+Describe(changes)+" cannot change in place"))
+		anew := deletion(rule.Kind, standing, "to be made anew: "+Describe(changes)+" cannot change in place")
+		anew.Changes, anew.desired = changes, desired
+		p.Ops = append(p.Ops, anew)
 		return
 	}
 	op.Verb, op.Changes, op.Reason = Apply, changes, Describe(changes)+" as desired"

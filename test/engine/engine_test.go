@@ -178,3 +178,21 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 		w.until("the Service is back", func() (bool, string) { return w.get(services, fmt.Sprintf("p%d", i)) != nil, "" })
 	}
 }
+
+// TestFightNamesTheOtherWriter: a controller that insists is named, and left
+// alone before it costs anything.
+func TestFightNamesTheOtherWriter(t *testing.T) {
+	w := newWorld(t)
+	w.start(probeOperator(), "probe-engine", nil)
+	w.probe("p", "data")
+	w.ready("p")
+	w.until("the engine gives up", func() (bool, string) {
+		w.patch(configMaps, "p", "{data: {v: theirs}}")
+		list, _, _ := unstructured.NestedSlice(w.get(probes, "p").Object, "status", "conditions")
+		return strings.Contains(fmt.Sprint(list), "Fighting"), fmt.Sprint(list)
+	})
+	c := w.untilCondition("p", "Stalled", "True", "Fighting")
+	if m := c["message"].(string); !strings.Contains(m, "data.v") || !strings.Contains(m, "user") {
+		t.Errorf("the message names neither the field nor the writer: %s", m)
+	}
+}
