@@ -18,14 +18,31 @@ type view struct {
 	out, progress io.Writer
 	live          bool
 	clock         func() time.Time
+
+	// mu keeps the line of progress and what is said apart.
+	mu sync.Mutex
 }
+
+// erase ends the line of progress on a terminal.
+const erase = "\r\x1b[K"
 
 func newView(out, progress io.Writer, clock func() time.Time) *view {
 	file, ok := progress.(*os.File)
 	return &view{out: out, progress: progress, clock: clock, live: ok && term.IsTerminal(int(file.Fd()))}
 }
 
-func (v *view) say(format string, args ...any) { _, _ = fmt.Fprintf(v.out, format+"\n", args...) }
+func (v *view) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw(erase)
+	_, _ = fmt.Fprintf(v.out, format+"\n", args...)
+}
+
+func (v *view) draw(text string) {
+	if v.live {
+		_, _ = fmt.Fprint(v.progress, text)
+	}
+}
 
 // quote prints what a command printed, indented.
 func (v *view) quote(text string) {
@@ -47,10 +64,14 @@ func (v *view) waiting(what string) (stop func()) {
 		for frame := 0; ; frame++ {
 			select {
 			case <-done:
-				_, _ = fmt.Fprint(v.progress, "\r\x1b[K")
+				v.mu.Lock()
+				v.draw(erase)
+				v.mu.Unlock()
 				return
 			case <-ticker.C:
-				_, _ = fmt.Fprintf(v.progress, "\r\x1b[K%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], what, v.clock().Sub(start).Seconds())
+				v.mu.Lock()
+				v.draw(fmt.Sprintf(erase+"%c %s %.1fs", []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[frame%10], what, v.clock().Sub(start).Seconds()))
+				v.mu.Unlock()
 			}
 		}
 	})
