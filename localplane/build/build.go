@@ -32,6 +32,9 @@ import (
 // temporary is the prefix of folders of unfinished builds.
 const temporary = "tmp-"
 
+// tag is the build tag of the components' sources.
+const tag = "components"
+
 // Components returns the names of what a plane is made of, in build order.
 func Components() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"}
@@ -169,13 +172,13 @@ func (b *Builder) compile(ctx context.Context, set Set, draft string) error {
 	tracker := newTracker(b.Components, draft, b.Report)
 	defer tracker.close()
 
-	list := b.goCommand(ctx, append([]string{"list", "-mod=readonly", "-deps"}, b.packages()...)...)
+	list := b.goCommand(ctx, append([]string{"list", "-mod=readonly", "-tags=" + tag, "-deps"}, b.packages()...)...)
 	output, err := tracker.resolve(list)
 	if err != nil {
 		return b.explain(ctx, "resolve the modules of the local plane", output, err)
 	}
 	arguments := slices.Concat(
-		[]string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-v", "-ldflags", linkerFlags(set.Version), "-o", draft + "/"},
+		[]string{"build", "-mod=readonly", "-tags=" + tag, "-trimpath", "-buildvcs=false", "-v", "-ldflags", linkerFlags(set.Version), "-o", draft + "/"},
 		b.packages())
 	output, err = tracker.compile(b.goCommand(ctx, arguments...))
 	if err != nil {

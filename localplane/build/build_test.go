@@ -41,7 +41,7 @@ func module(t *testing.T) string {
 	put(t, filepath.Join(dir, "go.mod"), "module "+Module+"\n\ngo 1.26.0\n")
 	for _, component := range fakes() {
 		put(t, filepath.Join(dir, "cmd", component, "main.go"),
-			fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n\nconst unique = %q // not in the compiler's cache\n", component, dir))
+			fmt.Sprintf("//go:build components\n\npackage main\n\nfunc main() { println(%q) }\n\nconst unique = %q // not in the compiler's cache\n", component, dir))
 	}
 	return dir
 }

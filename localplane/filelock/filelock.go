@@ -34,26 +34,28 @@ type Lock struct {
 	path string
 }
 
-// Acquire takes the lock at path and waits for it as long as ctx allows. The
-// first time it finds the lock held it calls waiting, if not nil, with the
+// Acquire takes the lock at path and waits for it as long as ctx allows. When
+// that takes more than a moment it calls waiting once, if not nil, with the
 // process id of the holder (or "" when that is not known).
 func Acquire(ctx context.Context, path string, waiting func(holder string)) (*Lock, error) {
 	ticker := time.NewTicker(retryEvery)
 	defer ticker.Stop()
+	tried := false
 	for {
 		lock, err := TryAcquire(path)
 		if !errors.Is(err, ErrHeld) {
 			return lock, err
-		}
-		if waiting != nil {
-			waiting(Holder(path))
-			waiting = nil
 		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for the lock %s: %w", path, context.Cause(ctx))
 		case <-ticker.C:
 		}
+		if waiting != nil && tried { // a short wait is not worth a word
+			waiting(Holder(path))
+			waiting = nil
+		}
+		tried = true
 	}
 }
 

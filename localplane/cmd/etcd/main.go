@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command etcd is the store of the local plane: the upstream server, unchanged.
 package main
 

@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command kube-apiserver is the upstream kube-apiserver of the local plane, unchanged.
 package main
 

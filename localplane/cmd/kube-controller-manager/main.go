@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command kube-controller-manager is the upstream kube-controller-manager of the local plane, unchanged.
 package main
 

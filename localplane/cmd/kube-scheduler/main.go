@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command kube-scheduler is the upstream kube-scheduler of the local plane, unchanged.
 package main
 

@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command kubectl is the upstream kubectl of the local plane's version.
 package main
 

@@ -1,3 +1,7 @@
+//go:build components
+
+// The tag keeps "go test ./..." and "go vet ./..." from compiling Kubernetes; package build sets it.
+
 // Command kwok simulates the nodes of the local plane: pods become Running and
 // Ready, terminate and are deleted, and nothing runs in them.
 package main
