@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // childVariable makes this test binary a builder that stops in the middle.
@@ -305,6 +306,16 @@ func TestVersionComesFromTheModuleFile(t *testing.T) {
 	for _, want := range []string{"version.gitVersion=v1.36.3", "version.gitMajor=1", "version.gitMinor=36"} {
 		if !strings.Contains(flags, want) {
 			t.Errorf("%q lacks %s", flags, want)
+		}
+	}
+}
+
+func TestProgressFitsTheTerminal(t *testing.T) {
+	const columns = 80
+	longest := Progress{Component: "kube-controller-manager", Index: 3, Of: 6, Compiled: 2800, Total: 2800, Elapsed: 12*time.Minute + 30*time.Second}
+	for _, p := range []Progress{longest, {Elapsed: time.Second}, {Downloaded: 1000, Elapsed: time.Hour}} {
+		if line := p.String(); len(line) >= columns || !strings.HasSuffix(line, p.Elapsed.String()) {
+			t.Errorf("%d characters, the end would be cut off: %s", len(line), line)
 		}
 	}
 }

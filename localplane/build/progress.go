@@ -28,7 +28,8 @@ type Progress struct {
 	Elapsed time.Duration
 }
 
-// String is the progress as one line of text.
+// String is the progress as one line of text, which fits a terminal of 80
+// columns.
 func (p Progress) String() string {
 	elapsed := p.Elapsed.Round(time.Second)
 	switch {
@@ -37,7 +38,7 @@ func (p Progress) String() string {
 	case p.Component == "":
 		return fmt.Sprintf("building the local plane: resolving modules, %s", elapsed)
 	}
-	return fmt.Sprintf("building the local plane: %s (%d/%d), %d of at most %d packages compiled, %s",
+	return fmt.Sprintf("building %s (%d/%d): %d of at most %d packages, %s",
 		p.Component, p.Index, p.Of, p.Compiled, p.Total, elapsed)
 }
 
