@@ -278,12 +278,8 @@ func (p *Pass) tell() {
 }
 
 func (p *Pass) facts() report.Facts {
-	problems := slices.Clone(p.problems)
-	for _, r := range p.sortedRefusals() {
-		problems = append(problems, r)
-	}
 	return report.Facts{
-		Parent: p.parent, Decision: p.decision, Failure: p.failure, Problems: problems,
+		Parent: p.parent, Decision: p.decision, Failure: p.failure, Problems: slices.Concat(p.problems, p.sortedRefusals()),
 		Waiting: p.waiting, Standing: p.core.world.Get, Now: p.now,
 	}
 }

@@ -19,7 +19,7 @@ func Managers(object *unstructured.Unstructured, path, except string) []string {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && OwnsPath(fields, path) && !slices.Contains(out, e.Manager) {
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && OwnsPath(fields, path) && !slices.Contains(out, e.Manager) {
 			out = append(out, e.Manager)
 		}
 	}

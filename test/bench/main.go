@@ -83,7 +83,9 @@ func startEngine(config *rest.Config, agent, namespace string, concurrency int) 
 	go func() { done <- mgr.Start(ctx) }()
 	return func() {
 		cancel()
-		<-done
+		if err := <-done; err != nil {
+			fmt.Fprintln(os.Stderr, "bench: the engine ended with:", err)
+		}
 	}, nil
 }
 
