@@ -181,7 +181,7 @@ func (e *engine) do(ctx context.Context, log logr.Logger, op plan.Op) plan.Resul
 	}
 	result := e.applier.Do(ctx, op)
 	if result.Err != nil && op.Verb != plan.Read {
-		log.V(1).Info("Refused", "op", string(op.Verb), "object", op.Ref().String(), "why", result.Err.Error())
+		log.V(1).Info("Refused", "op", string(op.Verb), "object", op.Ref().String(), "why", quote(op, result.Err))
 	}
 	countOp(e.core.operator.Name, op, result)
 	return result

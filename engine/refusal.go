@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -133,7 +134,7 @@ func describe(op plan.Op, err error) plan.Problem {
 	problem := plan.Problem{Ref: op.Ref(), Reason: "Refused", Human: true}
 	tell := func(reason, advice string) {
 		problem.Reason = reason
-		problem.Message = fmt.Sprintf("%s %v: %s (%.400v)", op.Verb, op.Ref(), advice, err)
+		problem.Message = fmt.Sprintf("%s %v: %s (%s)", op.Verb, op.Ref(), advice, quote(op, err))
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
@@ -150,6 +151,15 @@ func describe(op plan.Op, err error) plan.Problem {
 		tell("Refused", "the API server would not take it")
 	}
 	return problem
+}
+
+// quote is what the API server said, cut to what people read. Of a Secret only
+// the kind of error is told: a server quotes the values that it does not like.
+func quote(op plan.Op, err error) string {
+	if op.Kind.Kind == "Secret" && op.Kind.Group == "" {
+		return cmp.Or(string(apierrors.ReasonForError(err)), "no reason given")
+	}
+	return fmt.Sprintf("%.400v", err)
 }
 
 func kindOfDetails(err error) string {

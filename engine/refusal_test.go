@@ -3,7 +3,9 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,4 +229,24 @@ func TestWhatIsSeenDuringAReadIsNotLostToItsAnswer(t *testing.T) {
 		return apierrors.NewNotFound(resource, "a")
 	}
 	expect(t, "operations", []string{"apply ConfigMap a", "get ConfigMap a", "apply ConfigMap a"}, b.settle())
+}
+
+// TestASecretIsNotQuoted: a server quotes what it does not like about a value.
+func TestASecretIsNotQuoted(t *testing.T) {
+	b := newBench(t, func(operator.Request) (operator.Response, error) {
+		return operator.Response{Children: []operator.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, StringData: map[string]string{"k": "hunter2"}},
+		}}, nil
+	}, func(op *operator.Operator) { op.Children = []operator.Child{{Kind: secrets}} })
+	b.fail = refuseWith("s", apierrors.NewInvalid(secrets.GroupKind(), "s", field.ErrorList{
+		field.Invalid(field.NewPath("stringData"), "hunter2", "too simple")}))
+	b.settle()
+	for _, o := range b.objects {
+		if text := fmt.Sprint(o.Object); strings.Contains(text, "hunter2") {
+			t.Errorf("the value stands in %s", text)
+		}
+	}
+	if said := b.said()["Stalled"]; said != "True Refused" {
+		t.Errorf("Stalled is %q", said)
+	}
 }
