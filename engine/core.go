@@ -38,6 +38,8 @@ type Core struct {
 	// woken are the parents that were woken since Next was asked last, which is
 	// where time comes from.
 	woken map[*parent]bool
+	// passes is how many were handed out; their numbers.
+	passes int64
 }
 
 // CoreOptions tune a Core; the zero value is what most want.
@@ -64,6 +66,8 @@ type parent struct {
 	told     map[string]bool
 	memo     plan.Memo
 	fights   fights
+	last     *PassRecord // the last pass that ended, for people
+	wrote    *PassRecord // the last of them that wrote something
 }
 
 // NewCore validates the operator and makes a core that has observed nothing.
@@ -266,7 +270,10 @@ func (c *Core) Next(now time.Time) (*Pass, time.Time) {
 	if p.unsynced.IsZero() {
 		p.unsynced = now
 	}
-	return newPass(c, p, now), time.Time{}
+	c.passes++
+	pass := newPass(c, p, now)
+	pass.number = c.passes
+	return pass, time.Time{}
 }
 
 // Finish takes back a pass that has nothing more to do and decides when its
@@ -279,6 +286,7 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 	if c.parents[p.name] != p {
 		return // Deleted, or replaced by another of the same name.
 	}
+	p.remember(pass, now)
 	if pass.decision != nil {
 		c.want(p, pass.wants())
 	}

@@ -157,7 +157,7 @@ func (e *engine) await(ctx context.Context, timer *time.Timer) *Pass {
 // a new engine starts from the world.
 func (e *engine) run(ctx context.Context, pass *Pass) {
 	start := time.Now()
-	log := e.log.WithValues("parent", pass.Parent().String())
+	log := e.log.WithValues("pass", pass.Number(), "parent", pass.Parent().String())
 	log.V(1).Info("Syncing", "woken", pass.Woken())
 	for ctx.Err() == nil {
 		op, more := pass.Step()

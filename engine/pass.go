@@ -29,8 +29,10 @@ import (
 type Pass struct {
 	core   *Core
 	memory *parent
+	number int64
 	woken  string
 	now    time.Time
+	record PassRecord
 
 	parent   *unstructured.Unstructured
 	selects  *selected
@@ -58,6 +60,9 @@ func newPass(c *Core, p *parent, now time.Time) *Pass {
 // Parent names the parent.
 func (p *Pass) Parent() types.NamespacedName { return p.memory.name }
 
+// Number tells the pass from all others of its core, in logs.
+func (p *Pass) Number() int64 { return p.number }
+
 // Woken says what caused the pass.
 func (p *Pass) Woken() string { return p.woken }
 
@@ -78,6 +83,7 @@ func (p *Pass) Step() (op plan.Op, more bool) {
 func (p *Pass) Done(result plan.Result) {
 	op := p.ops[p.position]
 	p.position++
+	p.record.add(op, result)
 	if op.Verb == plan.Tell && (result.Err == nil || apierrors.IsAlreadyExists(result.Err)) {
 		p.memory.told[op.Name] = true
 		return

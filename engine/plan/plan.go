@@ -156,7 +156,7 @@ func (p *Plan) change(in Input, rule operator.Child, d operator.Desired, standin
 	if in.Memo.Holds(desired, standing, manager, "", skip) {
 		return
 	}
-	changes := Compare(desired, standing.Object, owned, skip)
+	changes := concealed(rule.Kind, Compare(desired, standing.Object, owned, skip))
 	if len(changes) == 0 {
 		return
 	}
@@ -231,6 +231,7 @@ func strip(op Op, lists map[string][]any, standing *unstructured.Unstructured) O
 		op.Changes = append(op.Changes, Change{Path: path, From: observed, To: lists[path]})
 		set(op.Body, path, lists[path])
 	}
+	op.Changes = concealed(op.Kind, op.Changes)
 	op.Reason = "entries of others in " + strings.Join(paths, ", ")
 	return op
 }
@@ -258,6 +259,6 @@ func SetParent(op *operator.Operator, parent *unstructured.Unstructured, sets []
 	return Op{
 		Verb: Set, Kind: op.Parent, Namespace: parent.GetNamespace(), Name: parent.GetName(), Manager: op.Manager(),
 		UID: parent.GetUID(), ResourceVersion: parent.GetResourceVersion(), Body: body,
-		Changes: changes, Reason: Describe(changes) + " as decided",
+		Changes: concealed(op.Parent, changes), Reason: Describe(changes) + " as decided",
 	}, len(changes) > 0
 }

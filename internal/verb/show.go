@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"reflect"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -96,7 +93,7 @@ func shown(all []proposal) []shownProposal {
 		for _, op := range p.Ops {
 			s.Operations = append(s.Operations, shownOp{
 				Verb: string(op.Verb), APIVersion: op.Kind.GroupVersion().String(), Kind: op.Kind.Kind,
-				Namespace: op.Namespace, Name: op.Name, Reason: op.Reason, Changes: op.Changes, Body: op.Body,
+				Namespace: op.Namespace, Name: op.Name, Reason: op.Reason, Changes: op.Changes, Body: op.Shown(),
 			})
 		}
 		out = append(out, s)
@@ -144,7 +141,7 @@ func difference(op plan.Op) []string {
 	var lines []string
 	if op.Verb == plan.Create {
 		body := map[string]any{}
-		for k, v := range op.Body {
+		for k, v := range op.Shown() {
 			if k != "apiVersion" && k != "kind" {
 				body[k] = v
 			}
@@ -159,42 +156,19 @@ func difference(op plan.Op) []string {
 		return lines
 	}
 	for _, c := range op.Changes {
-		leaves := leaves(c.Path, c.From, c.To)
+		leaves := c.Leaves()
 		if len(leaves) == 0 {
-			// The value is there; what is missing is that it is recorded as ours.
-			leaves = []string{c.Path + ": as it is, to be owned"}
+			lines = append(lines, c.Path+": "+unowned)
 		}
-		lines = append(lines, leaves...)
+		for _, l := range leaves {
+			lines = append(lines, fmt.Sprintf("%s: %s → %s", l.Path, value(l.From), value(l.To)))
+		}
 	}
 	return lines
 }
 
-// leaves are the lines for what differs inside a value. What an object has
-// besides what is wanted in it, such as defaults, is no difference; a list of
-// another length is shown whole.
-func leaves(path string, from, to any) []string {
-	var lines []string
-	switch wanted := to.(type) {
-	case map[string]any:
-		if there, ok := from.(map[string]any); ok {
-			for _, k := range slices.Sorted(maps.Keys(wanted)) {
-				lines = append(lines, leaves(path+"."+k, there[k], wanted[k])...)
-			}
-			return lines
-		}
-	case []any:
-		if there, ok := from.([]any); ok && len(there) == len(wanted) {
-			for i := range wanted {
-				lines = append(lines, leaves(fmt.Sprintf("%s[%d]", path, i), there[i], wanted[i])...)
-			}
-			return lines
-		}
-	}
-	if reflect.DeepEqual(from, to) {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: %s → %s", path, value(from), value(to))}
-}
+// unowned is what is said of a value that is there, but not recorded as ours.
+const unowned = "as it is, to be owned"
 
 // withoutFence leaves out what only makes the write safe.
 func withoutFence(body map[string]any) map[string]any {
