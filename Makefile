@@ -67,7 +67,7 @@ layers: # Imports, package comments and the directory map.
 	@echo "--- layers" >&2; go test ./test/layers
 
 .PHONY: demo
-demo: ## Show the Memcached operator on a local control plane.
+demo: ## Show operators at work on a local control plane.
 	$(HOMEOSTAT) demo
 
 .PHONY: build

@@ -12,16 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/homeostat-dev/homeostat/engine/plan"
 	"github.com/homeostat-dev/homeostat/operator"
 	"github.com/homeostat-dev/homeostat/operators/machine"
 	"github.com/homeostat-dev/homeostat/operators/memcached"
 	"github.com/homeostat-dev/homeostat/operators/netperf"
+	"github.com/homeostat-dev/homeostat/operators/webserver"
 	"github.com/homeostat-dev/homeostat/sim"
 )
 
 var (
 	serviceKind   = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	memcachedKind = memcached.Operator.Parent.GroupVersionKind
+	webserverKind = webserver.Operator.Parent.GroupVersionKind
 	netperfKind   = netperf.Operator.Parent.GroupVersionKind
 	machineKind   = machine.Machine.Parent.GroupVersionKind
 	switchKind    = machine.Switch.Parent.GroupVersionKind
@@ -61,6 +64,61 @@ func TestMemcached(t *testing.T) {
 		"deleted":            {deleting(m)},
 	} {
 		t.Run(name, func(t *testing.T) { torture(t, memcachedScenario(t, "memcached, "+name, script...), quick(kinds...)) })
+	}
+}
+
+func webserverScenario(t *testing.T, name string, script ...sim.Action) sim.Scenario {
+	create := creating("{apiVersion: my.domain/v1, kind: WebServer, metadata: {name: w}, spec: {image: 'nginx:1', replicas: 3}}")
+	return sim.Scenario{
+		Name: name, API: newAPI(t, webserver.Operator.CRD), Operators: []*operator.Operator{webserver.Operator},
+		Actors:     []sim.Actor{sim.Collector(), sim.Deployments(), sim.Kubelet(nil)},
+		Script:     append([]sim.Action{create}, script...),
+		Invariants: []sim.Invariant{{Name: "a Service leads to its own pods only", Holds: ownSelector}},
+	}
+}
+
+// ownSelector looks at the Services of WebServers as our operator applies them.
+func ownSelector(r sim.Record, _ *sim.Server) error {
+	if r.Op == nil || r.Err != nil || r.Ref.Kind != serviceKind || r.Op.Verb != plan.Create && r.Op.Verb != plan.Apply {
+		return nil
+	}
+	selects, _, _ := unstructured.NestedString(r.After.Object, "spec", "selector", "webserver_cr")
+	if selects+"-service" != r.Ref.Name {
+		return fmt.Errorf("it selects the pods of %q", selects)
+	}
+	return nil
+}
+
+// once is a campaign for scenarios of very many writes, most of which are those
+// of another scenario.
+func once(kinds ...schema.GroupVersionKind) sim.Campaign {
+	c := quick(kinds...)
+	c.Faults, c.Lists = []sim.FaultKind{sim.CrashAfter, sim.Lost}, []sim.Lists{{Back: 3}}
+	c.Seeds, c.Pairs = 6, 6
+	return c
+}
+
+func TestWebServer(t *testing.T) {
+	w, deployment, service := ref(webserverKind, "w"), ref(deployments, "w"), ref(serviceKind, "w-service")
+	// Pods are the Deployment's affair, and late ones say nothing new.
+	kinds := []schema.GroupVersionKind{webserverKind, deployments, serviceKind}
+	for name, c := range map[string]struct {
+		campaign sim.Campaign
+		script   []sim.Action
+	}{
+		"scaled":             {quick(kinds...), []sim.Action{patching(w, "{spec: {replicas: 4}}")}},
+		"image changed":      {once(kinds...), []sim.Action{patching(w, "{spec: {image: 'nginx:2'}}")}},
+		"service deleted":    {quick(kinds...), []sim.Action{deleting(service)}},
+		"service by hand":    {quick(kinds...), []sim.Action{patching(service, "{spec: {selector: {webserver_cr: other}, ports: [{name: http, port: 8080, targetPort: http}, {name: odd, port: 1}]}}")}},
+		"deployment by hand": {once(kinds...), []sim.Action{patching(deployment, `{spec: {replicas: 1, template: {spec: {containers: [{name: webserver, image: 'nginx:0'}, {name: extra, image: other}]}}}}`)}},
+		"two instances": {once(kinds...), []sim.Action{
+			creating("{apiVersion: my.domain/v1, kind: WebServer, metadata: {name: v}, spec: {image: 'nginx:2', service: {type: ClusterIP}}}"),
+			patching(w, "{spec: {replicas: 1}}"),
+			deleting(ref(webserverKind, "v")),
+		}},
+		"deleted": {once(kinds...), []sim.Action{deleting(w)}},
+	} {
+		t.Run(name, func(t *testing.T) { torture(t, webserverScenario(t, "webserver, "+name, c.script...), c.campaign) })
 	}
 }
 

@@ -107,6 +107,7 @@ func TestCheckCatches(t *testing.T) {
 		"an operator that sees the engine":    {layers.File{Dir: "operators/netperf", Name: "a.go", Imports: []string{"./engine/plan"}}, true},
 		"a test of an operator, the engine":   {layers.File{Dir: "operators/netperf", Name: "a_test.go", Imports: []string{"./engine"}}, true},
 		"an operator that sees another":       {layers.File{Dir: "operators/machine", Name: "a.go", Imports: []string{"./operators/netperf/v1alpha1"}}, true},
+		"a WebServer that sees Memcached":     {layers.File{Dir: "operators/webserver", Name: "a.go", Imports: []string{"./operators/memcached"}}, true},
 		"an operator that sees its own types": {layers.File{Dir: "operators/machine", Name: "a.go", Imports: []string{"./operators/machine/v1alpha1", "./operator"}}, false},
 		"an operator that reads the clock":    {layers.File{Dir: "operators/machine", Name: "a.go", Imports: []string{"time"}, Calls: []string{"time.Now"}}, true},
 		"an operator with a duration":         {layers.File{Dir: "operators/machine", Name: "a.go", Imports: []string{"time"}, Calls: []string{"time.Second"}}, false},

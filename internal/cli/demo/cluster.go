@@ -26,7 +26,6 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/homeostat-dev/homeostat/internal/manifest"
-	"github.com/homeostat-dev/homeostat/operator"
 )
 
 const (
@@ -63,23 +62,29 @@ func newStage(config *rest.Config) (*stage, error) {
 	return &stage{config: config, core: core, dynamic: client}, nil
 }
 
-// set makes a namespace of the demo's own, installs the definitions and creates
-// the operators' identity with exactly the derived role.
-func (s *stage) set(ctx context.Context, ops []*operator.Operator) error {
+// set makes a namespace of the demo's own, installs the definitions of all
+// stories and creates the operators' identities with exactly the derived roles.
+// Kubernetes' garbage collector looks for new kinds only every 30 seconds:
+// definitions that come together are waited for once.
+func (s *stage) set(ctx context.Context, stories []Story) error {
 	ns, err := s.core.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "homeostat-demo-"}}, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("create a namespace: %w", err)
 	}
 	s.namespace = ns.Name
-	for _, crd := range manifest.Definitions(ops) {
-		if err := s.install(ctx, crd); err != nil {
-			return err
+	for _, story := range stories {
+		for _, crd := range manifest.Definitions(story.Operators) {
+			if err := s.install(ctx, crd); err != nil {
+				return err
+			}
 		}
 	}
-	for _, o := range manifest.Permissions(ops, manifest.Options{Namespace: s.namespace, Watch: s.namespace}) {
-		if err := s.create(ctx, o); err != nil {
-			return err
+	for _, story := range stories {
+		for _, o := range manifest.Permissions(story.Operators, manifest.Options{Namespace: s.namespace, Watch: s.namespace}) {
+			if err := s.create(ctx, o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,9 +1,9 @@
-// Package demo tells the story of an operator on a real cluster, with kubectl's
-// own words beside each step, and measures by watching how long the cluster
-// took to follow. The operator runs in this process, through the same command
-// as its own program has, as a service account that has exactly the derived
-// role. A story is a table of steps; what is in this package besides is how any
-// story is told.
+// Package demo tells the stories of operators on a real cluster, one after the
+// other, with kubectl's own words beside each step, and measures by watching how
+// long the cluster took to follow. Each operator runs in this process, through
+// the same command as its own program has, as a service account that has exactly
+// the derived role. A story is a table of steps; what is in this package besides
+// is how any story is told.
 //
 // It never touches objects outside the namespace it makes, definitions apart,
 // and removes what it made, also when interrupted, unless told to keep it. Its
@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,13 +52,14 @@ const clearWithin = 90 * time.Second
 // startWithin bounds the wait for the operator to hold its lease.
 const startWithin = time.Minute
 
-// logName is the file with what the operator says.
-const logName = "operator.log"
+// logSuffix ends the names of the files with what the operators say.
+const logSuffix = ".log"
 
 type options struct {
 	keep       bool
 	kubeconfig string
 	context    string
+	only       string
 }
 
 // New is the demo command; up starts the local control plane.
@@ -65,16 +67,20 @@ func New(program string, up Up) *cobra.Command {
 	o := &options{}
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the Memcached operator on a real Kubernetes control plane",
+		Short: "Show operators on a real Kubernetes control plane",
 		Long: `Start a local control plane (built first when needed, which takes minutes once), run
-the Memcached operator against it and walk through what it does, with kubectl's
-own words beside each step and the time each change took to heal.
+the operators Memcached and WebServer against it, one after the other, and walk
+through what they do, with kubectl's own words beside each step and the time
+each change took to heal.
 
-The operator has exactly the role that is derived from its declaration.
+Each operator has exactly the role that is derived from its declaration.
 
 ` + command.Codes,
-		Example: fmt.Sprintf(`  # The whole story; cleans up after itself.
+		Example: fmt.Sprintf(`  # Both stories; cleans up after itself.
   %[1]s demo
+
+  # One of them only.
+  %[1]s demo --only webserver
 
   # Leave everything running to look at.
   %[1]s demo --keep
@@ -83,14 +89,40 @@ The operator has exactly the role that is derived from its declaration.
   %[1]s demo --kubeconfig ~/.kube/config`, program),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			stories, err := chosen(Stories(), o.only)
+			if err != nil {
+				return err
+			}
 			d := &demo{options: *o, up: up, clock: time.Now, view: newView(c.OutOrStdout(), c.ErrOrStderr(), time.Now)}
-			return d.run(c.Context(), Memcached())
+			return d.run(c.Context(), stories)
 		},
 	}
-	c.Flags().BoolVar(&o.keep, "keep", false, "leave everything running and say how to look at it; interrupt to stop the operator")
+	c.Flags().BoolVar(&o.keep, "keep", false, "leave everything running and say how to look at it; interrupt to stop the operators")
 	c.Flags().StringVar(&o.kubeconfig, "kubeconfig", "", "use this cluster in place of a local control plane")
 	c.Flags().StringVar(&o.context, "context", "", "context of the kubeconfig (default the current one)")
+	c.Flags().StringVar(&o.only, "only", "", "tell one story: "+strings.Join(names(Stories()), " or ")+" (default all)")
 	return c
+}
+
+// chosen is the story of that name, or all.
+func chosen(stories []Story, only string) ([]Story, error) {
+	if only == "" {
+		return stories, nil
+	}
+	for _, s := range stories {
+		if s.Name == only {
+			return []Story{s}, nil
+		}
+	}
+	return nil, command.Usagef("--only is %q; it can be %s", only, strings.Join(names(stories), " or "))
+}
+
+func names(stories []Story) []string {
+	out := make([]string, 0, len(stories))
+	for _, s := range stories {
+		out = append(out, s.Name)
+	}
+	return out
 }
 
 type demo struct {
@@ -100,7 +132,7 @@ type demo struct {
 	clock func() time.Time
 }
 
-func (d *demo) run(ctx context.Context, story Story) (err error) {
+func (d *demo) run(ctx context.Context, stories []Story) (err error) {
 	dir, err := os.MkdirTemp("", "homeostat-demo-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the demo's files: %w", err)
@@ -113,8 +145,8 @@ func (d *demo) run(ctx context.Context, story Story) (err error) {
 		if failed := unwind(ctx, undo); failed != nil {
 			err = errors.Join(err, fmt.Errorf("clean up: %w", failed))
 		}
-		// The operator's log is kept where something went wrong after it started.
-		if _, missing := os.Stat(filepath.Join(dir, logName)); err == nil || missing != nil {
+		// The logs are kept where something went wrong after an operator started.
+		if logs, _ := filepath.Glob(filepath.Join(dir, "*"+logSuffix)); err == nil || len(logs) == 0 {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
@@ -123,16 +155,14 @@ func (d *demo) run(ctx context.Context, story Story) (err error) {
 		return err
 	}
 	undo = append(undo, plane.Down)
-	stage, files, err := d.prepare(ctx, plane, story, dir)
+	stage, kubectl, err := d.prepare(ctx, plane, stories, dir)
 	if stage != nil && d.kubeconfig != "" {
 		undo = append(undo, stage.clear) // A plane of the demo's own goes as a whole.
 	}
 	if err != nil {
 		return err
 	}
-	stopped, stop := d.operate(ctx, story.Operators, stage.namespace, files)
-	defer stop()
-	return d.tell(ctx, story, plane, stage, files, stopped)
+	return d.tell(ctx, stories, plane, stage, kubectl)
 }
 
 // unwind undoes in reverse order, also when the context has been cancelled.
@@ -161,43 +191,51 @@ func (d *demo) plane(ctx context.Context) (Plane, error) {
 	}, nil
 }
 
-// files are where the demo's files are.
-type files struct{ dir, admin, operator, log string }
+// operatorConfig and operatorLog are the files of a story's operators.
+func operatorConfig(dir string, s Story) string {
+	return filepath.Join(dir, manifest.Name(s.Operators)+".kubeconfig")
+}
+
+func operatorLog(dir string, s Story) string {
+	return filepath.Join(dir, manifest.Name(s.Operators)+logSuffix)
+}
 
 // prepare sets the stage and writes the files: a kubeconfig for kubectl, one
-// for the operators, and those of the story.
-func (d *demo) prepare(ctx context.Context, plane Plane, story Story, dir string) (*stage, files, error) {
+// for the operators of each story, and those of the stories.
+func (d *demo) prepare(ctx context.Context, plane Plane, stories []Story, dir string) (*stage, kubectl, error) {
 	defer d.view.waiting("setting the stage")()
-	f := files{
-		dir: dir, admin: filepath.Join(dir, "kubeconfig"),
-		operator: filepath.Join(dir, "operator.kubeconfig"), log: filepath.Join(dir, logName),
-	}
+	k := kubectl{binary: plane.Kubectl, kubeconfig: filepath.Join(dir, "kubeconfig"), dir: dir}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: plane.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: d.context})
 	config, err := loader.ClientConfig()
 	if err != nil {
-		return nil, f, fmt.Errorf("read %s: %w", plane.Kubeconfig, err)
+		return nil, k, fmt.Errorf("read %s: %w", plane.Kubeconfig, err)
 	}
 	s, err := newStage(config)
 	if err != nil {
-		return nil, f, err
+		return nil, k, err
 	}
-	if err := s.set(ctx, story.Operators); err != nil {
-		return s, f, err
+	if err := s.set(ctx, stories); err != nil {
+		return s, k, err
 	}
-	if err := d.admin(loader, s.namespace, f.admin); err != nil {
-		return s, f, err
+	if err := d.admin(loader, s.namespace, k.kubeconfig); err != nil {
+		return s, k, err
 	}
-	identity, err := s.identity(ctx, manifest.Name(story.Operators))
-	if err != nil {
-		return s, f, err
-	}
-	for name, text := range story.Files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			return s, f, fmt.Errorf("write a file of the story: %w", err)
+	for _, story := range stories {
+		identity, err := s.identity(ctx, manifest.Name(story.Operators))
+		if err != nil {
+			return s, k, err
+		}
+		if err := save(identity, operatorConfig(dir, story)); err != nil {
+			return s, k, err
+		}
+		for name, text := range story.Files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				return s, k, fmt.Errorf("write a file of the story: %w", err)
+			}
 		}
 	}
-	return s, f, save(identity, f.operator)
+	return s, k, nil
 }
 
 // admin is the user's kubeconfig with the story's namespace as the default.
@@ -220,50 +258,69 @@ func (d *demo) admin(loader clientcmd.ClientConfig, namespace, path string) erro
 	return save(config, path)
 }
 
-// operate runs the operators as their own program would: the run command, with
-// their own identity. Its log goes to a file.
-func (d *demo) operate(ctx context.Context, ops []*operator.Operator, namespace string, f files) (stopped <-chan struct{}, stop func()) {
+// operate runs the operators of a story as their own program would: the run
+// command, with their own identity. Its log goes to a file.
+func (d *demo) operate(ctx context.Context, story Story, namespace, dir string) (stopped <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		log, err := os.Create(f.log)
+		log, err := os.Create(operatorLog(dir, story))
 		if err != nil {
 			return
 		}
 		defer func() { _ = log.Close() }()
 		streams := genericiooptions.IOStreams{In: nil, Out: log, ErrOut: log}
-		homeostat.Run(ctx, streams, []string{"run", "--kubeconfig", f.operator, "--namespace", namespace,
-			"--leader-elect", "--leader-election-namespace", namespace, "--v", "1"}, ops...)
+		homeostat.Run(ctx, streams, []string{"run", "--kubeconfig", operatorConfig(dir, story), "--namespace", namespace,
+			"--leader-elect", "--leader-election-namespace", namespace, "--v", "1"}, story.Operators...)
 	}()
 	return done, func() { cancel(); <-done }
 }
 
-// tell tells the story, prints the table and, where asked to, stays.
-func (d *demo) tell(ctx context.Context, story Story, plane Plane, s *stage, f files, stopped <-chan struct{}) error {
-	lease := operator.KindOf[coordinationv1.Lease]("coordination.k8s.io/v1")
-	observer, err := observe(ctx, s.dynamic, s.namespace, append([]operator.Kind{lease}, story.Watch...), d.clock)
-	if err != nil {
-		return err
+// tell tells the stories, up to the first that fails, prints the table and,
+// where asked to, stays. The operators of a story work on until the end.
+func (d *demo) tell(ctx context.Context, stories []Story, plane Plane, s *stage, k kubectl) error {
+	d.view.say("%s", plane.Note)
+	var tellers []*teller
+	var outcomes [][]outcome
+	var failed error
+	for _, story := range stories {
+		stopped, stop := d.operate(ctx, story, s.namespace, k.dir)
+		defer stop() // All of them, at the end of the demo.
+		t := &teller{namespace: s.namespace, view: d.view, stopped: stopped, kubectl: k}
+		told, err := d.story(ctx, story, s, t)
+		tellers, outcomes = append(tellers, t), append(outcomes, told)
+		if failed = err; err != nil {
+			break
+		}
 	}
-	t := &teller{namespace: s.namespace, view: d.view, observer: observer, stopped: stopped,
-		kubectl: kubectl{binary: plane.Kubectl, kubeconfig: f.admin, dir: f.dir}}
-	d.view.say("%s\n%s", story.Title, plane.Note)
+	d.view.say("")
+	d.view.table(stories, outcomes)
+	if failed != nil || !d.keep {
+		return failed
+	}
+	return d.stay(ctx, tellers, stories, plane, k)
+}
+
+// story tells one story whose operators are starting.
+func (d *demo) story(ctx context.Context, story Story, s *stage, t *teller) ([]outcome, error) {
+	log := operatorLog(t.kubectl.dir, story)
+	lease := operator.KindOf[coordinationv1.Lease]("coordination.k8s.io/v1")
+	var err error
+	if t.observer, err = observe(ctx, s.dynamic, s.namespace, append([]operator.Kind{lease}, story.Watch...), d.clock); err != nil {
+		return nil, err
+	}
+	d.view.say("\n%s", story.Title)
 	name := manifest.Name(story.Operators)
 	if err := t.started(ctx, held(lease, name)); err != nil {
-		return fmt.Errorf("start the operator: %w; its log is %s", err, f.log)
+		return nil, fmt.Errorf("start %s: %w; its log is %s", name, err, log)
 	}
 	d.view.say("The operator runs in namespace %s as service account %s, with the role derived from its declaration.", s.namespace, name)
 	outcomes := t.tell(ctx, story.Steps)
-	d.view.say("")
-	d.view.table(story.Steps, outcomes)
 	if last := outcomes[len(outcomes)-1]; last.err != nil {
-		return fmt.Errorf("step %q: %w\nthe operator's log is %s", last.step.Name, last.err, f.log)
+		return outcomes, fmt.Errorf("step %q: %w\nthe operator's log is %s", last.step.Name, last.err, log)
 	}
-	if d.keep {
-		return d.stay(ctx, t, story, plane, f)
-	}
-	return nil
+	return outcomes, nil
 }
 
 // held holds when somebody holds the lease.
@@ -282,25 +339,36 @@ func (t *teller) started(ctx context.Context, held Condition) error {
 }
 
 // stay leaves something to look at and waits to be interrupted.
-func (d *demo) stay(ctx context.Context, t *teller, story Story, plane Plane, f files) error {
+func (d *demo) stay(ctx context.Context, tellers []*teller, stories []Story, plane Plane, k kubectl) error {
 	d.view.say("")
-	for _, c := range story.Encore {
-		if _, err := t.spoken(ctx, c); err != nil {
-			return err
+	ended := make(chan string, len(tellers))
+	var kinds []string
+	for i, story := range stories {
+		for _, c := range story.Encore {
+			if _, err := tellers[i].spoken(ctx, c); err != nil {
+				return err
+			}
 		}
+		for _, op := range story.Operators {
+			kinds = append(kinds, strings.ToLower(op.Parent.Kind))
+		}
+		go func() {
+			<-tellers[i].stopped
+			ended <- operatorLog(k.dir, story)
+		}()
 	}
-	d.view.say("\nEverything is left as it is. In another terminal:\n  export KUBECONFIG=%s\n  %s get memcached,deployment,pod\n  tail -f %s",
-		f.admin, plane.Kubectl, f.log)
+	d.view.say("\nEverything is left as it is. In another terminal:\n  export KUBECONFIG=%s\n  %s get %s,deployment,service,pod\n  tail -f %s",
+		k.kubeconfig, plane.Kubectl, strings.Join(kinds, ","), filepath.Join(k.dir, "*"+logSuffix))
 	if plane.Look != "" {
 		d.view.say("%s", plane.Look)
 	} else {
-		d.view.say("To remove it:\n  %s --kubeconfig %s delete namespace %s", plane.Kubectl, f.admin, t.namespace)
+		d.view.say("To remove it:\n  %s --kubeconfig %s delete namespace %s", plane.Kubectl, k.kubeconfig, tellers[0].namespace)
 	}
-	d.view.say("The operator runs here until it is interrupted (Ctrl-C).")
+	d.view.say("The operators run here until they are interrupted (Ctrl-C).")
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-t.stopped:
-		return fmt.Errorf("the operator has ended; its log is %s", f.log)
+	case log := <-ended:
+		return fmt.Errorf("an operator has ended; its log is %s", log)
 	}
 }

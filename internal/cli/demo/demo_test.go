@@ -10,16 +10,21 @@ import (
 
 	"github.com/homeostat-dev/homeostat/internal/manifest"
 	"github.com/homeostat-dev/homeostat/internal/plane"
+	"github.com/homeostat-dev/homeostat/operator"
 	"github.com/homeostat-dev/homeostat/test/planetest"
 )
 
-// TestDemo tells the story on the tests' plane as on a cluster of the user's
-// own. The definition is installed first and so stays: others may be using it.
+// TestDemo tells the stories on the tests' plane as on a cluster of the user's
+// own. The definitions are installed first and so stay: others may be using them.
 func TestDemo(t *testing.T) {
 	p := planetest.Start(t)
 	definitions := filepath.Join(t.TempDir(), "crd.yaml")
 	var crd bytes.Buffer
-	if err := manifest.Write(&crd, manifest.YAML, manifest.Definitions(Memcached().Operators)); err != nil {
+	var ops []*operator.Operator
+	for _, s := range Stories() {
+		ops = append(ops, s.Operators...)
+	}
+	if err := manifest.Write(&crd, manifest.YAML, manifest.Definitions(ops)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(definitions, crd.Bytes(), 0o600); err != nil {
@@ -35,7 +40,7 @@ func TestDemo(t *testing.T) {
 	}
 	var out, progress bytes.Buffer
 	d := &demo{options: options{kubeconfig: p.Kubeconfig}, clock: time.Now, view: newView(&out, &progress, time.Now)}
-	err := d.run(t.Context(), Memcached())
+	err := d.run(t.Context(), Stories())
 	t.Log(out.String())
 	if err != nil {
 		t.Fatal(err)

@@ -20,16 +20,16 @@ var (
 )
 
 const (
-	sampleName = "memcached-sample"
-	sampleFile = "cache_v1alpha1_memcached.yaml"
-	sample     = `apiVersion: cache.example.com/v1alpha1
+	memcachedName   = "memcached-sample"
+	memcachedFile   = "cache_v1alpha1_memcached.yaml"
+	memcachedSample = `apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata:
   name: memcached-sample
 spec:
   size: 3
 `
-	withoutSize = `apiVersion: cache.example.com/v1alpha1
+	memcachedWithoutSize = `apiVersion: cache.example.com/v1alpha1
 kind: Memcached
 metadata:
   name: memcached-bad
@@ -40,12 +40,13 @@ spec: {}
 // Memcached is the story of the Memcached operator.
 func Memcached() Story {
 	return Story{
+		Name:      "memcached",
 		Title:     "Memcached: a Deployment of as many servers as the Memcached says",
 		Operators: []*operator.Operator{memcached.Operator},
 		Watch:     []operator.Kind{memcacheds, deployments, replicaSets, services, pods},
-		Files:     map[string]string{sampleFile: sample},
+		Files:     map[string]string{memcachedFile: memcachedSample},
 		Steps:     memcachedSteps(),
-		Encore:    []Command{Kubectl("apply", "-f", sampleFile)},
+		Encore:    []Command{Kubectl("apply", "-f", memcachedFile)},
 	}
 }
 
@@ -54,48 +55,48 @@ func memcachedSteps() []Step {
 	return []Step{
 		{
 			Name:   "sample applied: 3 of 3 ready",
-			Run:    Kubectl("apply", "-f", sampleFile),
-			Begins: field(memcacheds, sampleName, three, "spec", "size"),
-			Heals:  replicas(three), Settles: ready(three),
+			Run:    Kubectl("apply", "-f", memcachedFile),
+			Begins: field(memcacheds, memcachedName, three, "spec", "size"),
+			Heals:  memcachedReplicas(three), Settles: memcachedReady(three),
 			Show: []Command{Kubectl("get", "memcached,deployment,pod")},
 		},
 		{
 			Name:   "size patched to 5",
-			Run:    Kubectl("patch", "memcached", sampleName, "-p", `{"spec":{"size": 5}}`, "--type", "merge"),
-			Begins: field(memcacheds, sampleName, five, "spec", "size"),
-			Heals:  replicas(five), Settles: ready(five),
-			Show: []Command{Kubectl("get", "deployment", sampleName)},
+			Run:    Kubectl("patch", "memcached", memcachedName, "-p", `{"spec":{"size": 5}}`, "--type", "merge"),
+			Begins: field(memcacheds, memcachedName, five, "spec", "size"),
+			Heals:  memcachedReplicas(five), Settles: memcachedReady(five),
+			Show: []Command{Kubectl("get", "deployment", memcachedName)},
 		},
 		{
 			Name: "status.nodes names the 5 pods",
-			Run:  Kubectl("get", "memcached", sampleName, "-o", `jsonpath={range .status.nodes[*]}{@}{"\n"}{end}`),
+			Run:  Kubectl("get", "memcached", memcachedName, "-o", `jsonpath={range .status.nodes[*]}{@}{"\n"}{end}`),
 			Settles: func(w World) (bool, string) {
 				return namesPods(w, 5)
 			},
 		},
 		{
 			Name:   "replicas set to 1 by hand: healed",
-			Run:    Kubectl("scale", "deployment", sampleName, "--replicas", "1"),
-			Begins: field(deployments, sampleName, int64(1), "spec", "replicas"),
-			Heals:  replicas(five), Settles: ready(five),
-			Show: []Command{Kubectl("get", "deployment", sampleName)},
+			Run:    Kubectl("scale", "deployment", memcachedName, "--replicas", "1"),
+			Begins: field(deployments, memcachedName, int64(1), "spec", "replicas"),
+			Heals:  memcachedReplicas(five), Settles: memcachedReady(five),
+			Show: []Command{Kubectl("get", "deployment", memcachedName)},
 		},
 		{
 			Name:   "Deployment deleted: recreated",
-			Run:    Kubectl("delete", "deployment", sampleName),
-			Begins: absent(deployments, sampleName),
-			Heals:  replicas(five), Settles: ready(five),
+			Run:    Kubectl("delete", "deployment", memcachedName),
+			Begins: absent(deployments, memcachedName),
+			Heals:  memcachedReplicas(five), Settles: memcachedReady(five),
 			Show: []Command{Kubectl("get", "deployment,pod")},
 		},
 		{
 			Name:    "size -1: refused",
-			Run:     Kubectl("patch", "memcached", sampleName, "-p", `{"spec":{"size": -1}}`, "--type", "merge"),
+			Run:     Kubectl("patch", "memcached", memcachedName, "-p", `{"spec":{"size": -1}}`, "--type", "merge"),
 			Refused: true, Says: "spec.size",
-			Settles: field(memcacheds, sampleName, five, "spec", "size"),
+			Settles: field(memcacheds, memcachedName, five, "spec", "size"),
 		},
 		{
 			Name:    "size missing: refused",
-			Run:     Command{Args: []string{"apply", "-f", "-"}, Stdin: withoutSize},
+			Run:     Command{Args: []string{"apply", "-f", "-"}, Stdin: memcachedWithoutSize},
 			Refused: true, Says: "spec.size",
 			Settles: absent(memcacheds, "memcached-bad"),
 		},
@@ -103,22 +104,24 @@ func memcachedSteps() []Step {
 			Name: "Memcached deleted: everything gone",
 			Note: "the children go by Kubernetes' garbage collector, which looks for new kinds every 30 s;\n" +
 				"   a cluster that has just learnt what a Memcached is may take that long, once",
-			Run:    Kubectl("delete", "memcached", sampleName),
-			Begins: absent(memcacheds, sampleName), Settles: gone(deployments, replicaSets, services, pods),
+			Run:    Kubectl("delete", "memcached", memcachedName),
+			Begins: absent(memcacheds, memcachedName), Settles: gone(deployments, replicaSets, services, pods),
 			Show: []Command{Kubectl("get", "memcached,deployment,replicaset,service,pod")},
 		},
 	}
 }
 
-// replicas holds when the Deployment asks for n servers.
-func replicas(n int64) Condition { return field(deployments, sampleName, n, "spec", "replicas") }
+// memcachedReplicas holds when the Deployment asks for n servers.
+func memcachedReplicas(n int64) Condition {
+	return field(deployments, memcachedName, n, "spec", "replicas")
+}
 
-// ready holds when n servers are ready, no other pod is left, and the
+// memcachedReady holds when n servers are ready, no other pod is left, and the
 // Memcached's status says so.
-func ready(n int64) Condition {
-	return all(replicas(n),
+func memcachedReady(n int64) Condition {
+	return all(memcachedReplicas(n),
 		func(w World) (bool, string) {
-			d := w.at(deployments, sampleName)
+			d := w.at(deployments, memcachedName)
 			seen := fmt.Sprintf("the Deployment has %d replicas, %d of them ready; %d are wanted",
 				d.number("status", "replicas"), d.number("status", "readyReplicas"), n)
 			return d.number("status", "replicas") == n && d.number("status", "readyReplicas") == n, seen
@@ -135,7 +138,7 @@ func namesPods(w World, n int) (bool, string) {
 		}
 	}
 	slices.Sort(names)
-	list, _ := w.at(memcacheds, sampleName).get("status", "nodes").([]any)
+	list, _ := w.at(memcacheds, memcachedName).get("status", "nodes").([]any)
 	for _, node := range list {
 		nodes = append(nodes, fmt.Sprint(node))
 	}

@@ -11,6 +11,8 @@ import (
 
 // Story is what an operator does, told in steps.
 type Story struct {
+	// Name is one word, for the command line and the table.
+	Name string
 	// Title is the first line.
 	Title string
 	// Operators are run, confined to one namespace, with exactly the role that
@@ -25,6 +27,9 @@ type Story struct {
 	// Encore are commands that leave something to look at, for --keep.
 	Encore []Command
 }
+
+// Stories are all of them, in the order in which they are told.
+func Stories() []Story { return []Story{Memcached(), WebServer()} }
 
 // Step is one thing that a user does, and what must come of it.
 type Step struct {
@@ -85,6 +90,18 @@ func (o Object) get(path ...string) any {
 		v = m[p]
 	}
 	return v
+}
+
+// list is a field that is a list of objects, nil when it is absent.
+func (o Object) list(path ...string) []Object {
+	var out []Object
+	items, _ := o.get(path...).([]any)
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // number is a field as an integer, zero when it is absent.

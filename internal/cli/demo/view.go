@@ -87,26 +87,35 @@ type outcome struct {
 	err             error
 }
 
-// table sums up. Steps that were not reached are listed as such.
-func (v *view) table(steps []Step, outcomes []outcome) {
+// table sums up the stories; outcomes are those of each that was begun. Steps
+// that were not reached are listed as such.
+func (v *view) table(stories []Story, outcomes [][]outcome) {
 	w := tabwriter.NewWriter(v.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "STEP\tRESULT\tHEALED\tSETTLED")
-	for i, s := range steps {
-		result, healed, settled := "not reached", "", ""
-		if i < len(outcomes) {
-			o := outcomes[i]
-			if result = "ok"; o.err != nil {
-				result = "FAILED"
-			} else if o.timed {
-				if settled = duration(o.settled); o.healed > 0 {
-					healed = duration(o.healed)
-				}
+	_, _ = fmt.Fprintln(w, "STORY\tSTEP\tRESULT\tHEALED\tSETTLED")
+	for i, story := range stories {
+		for j, step := range story.Steps {
+			result, healed, settled := "not reached", "", ""
+			if i < len(outcomes) && j < len(outcomes[i]) {
+				result, healed, settled = outcomes[i][j].cells()
 			}
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", story.Name, step.Name, result, healed, settled)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, result, healed, settled)
 	}
 	_ = w.Flush()
 	v.say("Times count from when the change was seen: HEALED until the operator had done its part,\nSETTLED until the cluster had followed.")
+}
+
+// cells are the outcome in the table.
+func (o outcome) cells() (result, healed, settled string) {
+	switch {
+	case o.err != nil:
+		return "FAILED", "", ""
+	case !o.timed:
+		return "ok", "", ""
+	case o.healed > 0:
+		healed = duration(o.healed)
+	}
+	return "ok", healed, duration(o.settled)
 }
 
 func duration(d time.Duration) string {
