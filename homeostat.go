@@ -8,6 +8,8 @@
 //	manifests   print definitions, role and Deployment to install
 //	render      print the children of a custom resource in a file, no cluster needed
 //	plan        show what it would change in a cluster, and change nothing
+//	why         ask it, while it runs, what it did last for an object, and why
+//	tree        show an object and everything that belongs to it
 //	operators   list what the program has
 //
 // [Add] adds an operator to a controller-runtime manager that is there already.

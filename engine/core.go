@@ -67,7 +67,7 @@ type parent struct {
 	memo     plan.Memo
 	fights   fights
 	last     *PassRecord // the last pass that ended, for people
-	wrote    *PassRecord // the last of them that wrote something
+	wrote    *PassRecord // the last of them that wrote more than a status
 }
 
 // NewCore validates the operator and makes a core that has observed nothing.

@@ -28,6 +28,7 @@ type settings struct {
 	core        CoreOptions
 	concurrency int
 	namespace   string
+	private     bool
 }
 
 // Concurrency sets how many parents are worked on at once.
@@ -35,6 +36,11 @@ func Concurrency(n int) Option { return func(s *settings) { s.concurrency = n } 
 
 // Namespace confines the operator to the objects of one namespace.
 func Namespace(name string) Option { return func(s *settings) { s.namespace = name } }
+
+// Private keeps the records of what was done for each parent to the process.
+// Otherwise the manager's metrics server has them, at [WhyPath]: they quote the
+// fields that were changed, of Secrets excepted.
+func Private() Option { return func(s *settings) { s.private = true } }
 
 // WithCore sets the options of the core.
 func WithCore(o CoreOptions) Option { return func(s *settings) { s.core = o } }
@@ -49,6 +55,9 @@ func Add(mgr manager.Manager, op *operator.Operator, options ...Option) error {
 	}
 	if err := mgr.Add(e); err != nil {
 		return fmt.Errorf("add operator %s to the manager: %w", op.Name, err)
+	}
+	if !e.settings.private {
+		serveWhy(mgr, e.log)
 	}
 	return nil
 }
@@ -106,6 +115,9 @@ func (e *engine) Start(ctx context.Context) error {
 	}
 	unregister := e.measure()
 	defer unregister()
+	if !e.settings.private {
+		defer atWork.enter(e.core)()
+	}
 	e.dispatch(ctx, &workers)
 	return nil
 }

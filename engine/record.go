@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/homeostat-dev/homeostat/engine/plan"
-	"github.com/homeostat-dev/homeostat/operator"
 )
 
 // The bounds of what is remembered of a pass: whole objects are never kept.
@@ -31,8 +30,8 @@ type Record struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// Last is the last pass, nil before the first has ended; Wrote is the last
-	// that wrote something, nil where that is Last or where there was none.
+	// Last is the last pass, nil before the first has ended; Wrote is the last that
+	// wrote more than a status, nil where that is Last or where there was none.
 	Last  *PassRecord `json:"last,omitempty"`
 	Wrote *PassRecord `json:"wrote,omitempty"`
 
@@ -192,7 +191,7 @@ func (r *PassRecord) add(op plan.Op, result plan.Result) {
 		}
 	}
 	r.Operations = append(r.Operations, done)
-	r.wrote = r.wrote || result.Err == nil && op.Verb != plan.Read && op.Verb != plan.Tell
+	r.wrote = r.wrote || result.Err == nil && op.Verb != plan.Read && op.Verb != plan.Tell && op.Verb != plan.Status
 }
 
 // answer is an error in words. What a server says about a Secret may quote it.
@@ -236,20 +235,4 @@ func cut(text string, most int) string {
 		most--
 	}
 	return strings.Clone(text[:most]) + "…"
-}
-
-// called reports whether a word is how people name a kind: Memcached, memcacheds,
-// memcacheds.cache.example.com, or a short name of its definition.
-func called(op *operator.Operator, word string) bool {
-	kind, resource := op.Parent, op.Parent.GVR().Resource
-	known := []string{kind.Kind, resource, kind.String(), resource + "." + kind.Group}
-	if op.CRD != nil {
-		known = append(append(known, op.CRD.Spec.Names.ShortNames...), op.CRD.Spec.Names.Singular)
-	}
-	for _, k := range known {
-		if word != "" && strings.EqualFold(word, k) {
-			return true
-		}
-	}
-	return false
 }

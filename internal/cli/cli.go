@@ -14,6 +14,7 @@ import (
 	"github.com/homeostat-dev/homeostat/internal/cli/demo"
 	"github.com/homeostat-dev/homeostat/internal/cli/localplane"
 	"github.com/homeostat-dev/homeostat/internal/command"
+	"github.com/homeostat-dev/homeostat/internal/verb"
 )
 
 // Run runs a command line, the program's name included, and returns the exit code.
@@ -37,7 +38,7 @@ func root(program string) *cobra.Command {
 		Short:       "Operators that are functions",
 		Long: `Homeostat runs operators that are functions from what is observed to what ought to
 be. This program has what goes with them: a real Kubernetes control plane on
-this machine, and a demonstration on it.
+this machine, a demonstration on it, and questions to operators and clusters.
 
 Results go to stdout, progress and errors to stderr.
 ` + command.Codes,
@@ -48,9 +49,13 @@ Results go to stdout, progress and errors to stderr.
   {} up && export KUBECONFIG=$({} kubeconfig)
 
   # Stop it.
-  {} down`, "{}", program),
+  {} down
+
+  # What does an object consist of, and what did its operator do for it last?
+  {} tree memcached memcached-sample
+  {} why memcached memcached-sample`, "{}", program),
 	}
-	c.AddCommand(demo.New(program, startPlane(program)), command.Version())
+	c.AddCommand(demo.New(program, startPlane(program)), verb.Why(program), verb.Tree(program), command.Version())
 	c.AddCommand(localplane.Commands(program)...)
 	return c
 }

@@ -1,10 +1,14 @@
 package verb
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
 
 	"github.com/homeostat-dev/homeostat/internal/command"
 )
@@ -38,4 +42,17 @@ func (c *choice) Set(word string) error {
 	}
 	*c.value = word
 	return nil
+}
+
+// encode writes a value as JSON or YAML.
+func encode(w io.Writer, format string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err == nil && format == "yaml" {
+		data, err = yaml.JSONToYAML(data)
+	}
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	_, err = fmt.Fprintln(w, strings.TrimSuffix(string(data), "\n"))
+	return err
 }

@@ -34,6 +34,7 @@ type runOptions struct {
 	concurrency    int
 	verbosity      int
 	logFormat      string
+	why            bool
 }
 
 // Run is the command that runs the operators.
@@ -62,6 +63,7 @@ Inside a cluster the pod's service account is used, elsewhere the kubeconfig.`,
 	f.BoolVar(&o.leaderElect, "leader-elect", false, "work only while holding the lease, which is released on exit")
 	f.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "namespace of the lease (default that of the pod or the kubeconfig context)")
 	f.StringVar(&o.metricsAddress, "metrics-bind-address", "0", "where metrics are served, such as :8080; 0 for nowhere")
+	f.BoolVar(&o.why, "why", true, "let the command why ask where metrics are served; it is told changed fields, of Secrets excepted")
 	f.StringVar(&o.probeAddress, "health-probe-bind-address", "0", "where /healthz and /readyz are served, such as :8081; 0 for nowhere")
 	f.IntVar(&o.concurrency, "concurrency", engine.DefaultConcurrency, "how many objects are worked on at once")
 	f.IntVarP(&o.verbosity, "v", "v", 0, "log verbosity: 0 writes and troubles, 1 every pass")
@@ -120,6 +122,9 @@ func (o *runOptions) manager(config *rest.Config, log logr.Logger, ops []*operat
 	options := []engine.Option{engine.Concurrency(o.concurrency)}
 	if o.namespace != "" {
 		options = append(options, engine.Namespace(o.namespace))
+	}
+	if !o.why || o.metricsAddress == "0" {
+		options = append(options, engine.Private())
 	}
 	for _, op := range ops {
 		if err := engine.Add(mgr, op, options...); err != nil {

@@ -69,15 +69,7 @@ func show(w io.Writer, format string, all []proposal) error {
 		_, err := io.WriteString(w, text(all))
 		return err
 	}
-	data, err := json.MarshalIndent(shown(all), "", "  ")
-	if err == nil && format == "yaml" {
-		data, err = yaml.JSONToYAML(data)
-	}
-	if err != nil {
-		return fmt.Errorf("encode the plan: %w", err)
-	}
-	_, err = fmt.Fprintln(w, strings.TrimSuffix(string(data), "\n"))
-	return err
+	return encode(w, format, shown(all))
 }
 
 func shown(all []proposal) []shownProposal {

@@ -1,5 +1,5 @@
 // Package verb has the subcommands that every operator's main gets: run,
-// manifests, render, plan, operators. Each constructor makes a fresh command for
+// manifests, render, plan, why, tree, operators. Each constructor makes a fresh command for
 // the operators it is given; nothing is kept between runs. Its invariant: only
 // run changes a cluster.
 package verb
@@ -35,9 +35,12 @@ func Root(program string, ops []*operator.Operator) *cobra.Command {
 {} render -f sample.yaml
 
 # What would the operators change in the cluster as it is now?
-{} plan`),
+{} plan
+
+# What was done last for an object, and why?
+{} why KIND NAME`),
 	}
-	root.AddCommand(Run(program, ops), Manifests(program, ops), Render(program, ops), Plan(program, ops), Operators(ops), command.Version())
+	root.AddCommand(Run(program, ops), Manifests(program, ops), Render(program, ops), Plan(program, ops), Why(program), Tree(program), Operators(ops), command.Version())
 	return root
 }
 
