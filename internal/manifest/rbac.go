@@ -102,7 +102,7 @@ func ordered(verbs map[string]bool) []string {
 func leaseRules(lease string) []rbacv1.PolicyRule {
 	group := coordinationv1.GroupName
 	return []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: eventVerbs},
 		{APIGroups: []string{group}, Resources: []string{"leases"}, Verbs: []string{"create"}},
 		{APIGroups: []string{group}, Resources: []string{"leases"}, ResourceNames: []string{lease}, Verbs: []string{"get", "update"}},
 	}
