@@ -1,8 +1,11 @@
 // Package metric is the table of the metrics that Homeostat publishes, and the
 // one place where they are registered. It never decides what is measured when.
 // Its invariant: a metric that is not in the table does not exist, and no label
-// names a single object.
+// names a single object. The reference page and the dashboard are made from the
+// same table.
 package metric
+
+//go:generate go run ./gen ../../docs
 
 import (
 	"time"
@@ -10,40 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
-
-// Spec describes one metric.
-type Spec struct {
-	Name   string
-	Help   string
-	Labels []string
-	Kind   Kind
-}
-
-// Kind is how a metric is counted.
-type Kind string
-
-// The kinds of metrics in the table.
-const (
-	Counter   Kind = "counter"
-	Histogram Kind = "histogram"
-	Gauge     Kind = "gauge"
-)
-
-// The names of the metrics.
-const (
-	Passes         = "homeostat_engine_passes_total"
-	PassDuration   = "homeostat_engine_pass_duration_seconds"
-	Operations     = "homeostat_engine_operations_total"
-	OldestUnsynced = "homeostat_engine_oldest_unsynced_seconds"
-)
-
-// Table is every metric.
-var Table = []Spec{
-	{Passes, "Passes over a parent by how they ended: settled or failed.", []string{"operator", "outcome"}, Counter},
-	{PassDuration, "Time of a pass over a parent, its API calls included.", []string{"operator"}, Histogram},
-	{Operations, "API operations by verb and by the reason of the answer; ok for success.", []string{"operator", "verb", "outcome"}, Counter},
-	{OldestUnsynced, "How long the parent that waits longest has not been as desired; 0 when all are.", []string{"operator"}, Gauge},
-}
 
 // registered are the collectors of the table's counters and histograms; gauges
 // are registered by whoever knows their value.
@@ -59,21 +28,61 @@ func register() collectors {
 	for _, s := range Table {
 		switch s.Kind {
 		case Counter:
-			c.counters[s.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help}, s.Labels)
+			c.counters[s.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: s.Name, Help: s.Help}, s.labels())
 			metrics.Registry.MustRegister(c.counters[s.Name])
 		case Histogram:
 			c.histograms[s.Name] = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 				Name: s.Name, Help: s.Help, Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-			}, s.Labels)
+			}, s.labels())
 			metrics.Registry.MustRegister(c.histograms[s.Name])
 		}
 	}
 	return c
 }
 
+func (s Spec) labels() []string {
+	out := make([]string, 0, len(s.Labels))
+	for _, l := range s.Labels {
+		out = append(out, l.Name)
+	}
+	return out
+}
+
+// Prepare makes the counters and histograms of an operator exist, at zero.
+func Prepare(operator string) {
+	for _, s := range Table {
+		for _, values := range s.series(operator) {
+			switch s.Kind {
+			case Counter:
+				registered.counters[s.Name].WithLabelValues(values...)
+			case Histogram:
+				registered.histograms[s.Name].WithLabelValues(values...)
+			}
+		}
+	}
+}
+
+// series are all combinations of the values that labels have from the start.
+func (s Spec) series(operator string) [][]string {
+	out := [][]string{{operator}}
+	for _, l := range s.Labels[1:] {
+		var longer [][]string
+		for _, prefix := range out {
+			for _, v := range l.Values {
+				longer = append(longer, append(prefix[:len(prefix):len(prefix)], v))
+			}
+		}
+		out = longer
+	}
+	return out
+}
+
 // Count adds one to a counter of the table.
-func Count(name string, labels ...string) {
-	registered.counters[name].WithLabelValues(labels...).Inc()
+func Count(name string, labels ...string) { Add(name, 1, labels...) }
+
+// Add adds to a counter of the table.
+func Add(name string, n int, labels ...string) {
+	registered.counters[name].WithLabelValues(labels...).Add(float64(n))
 }
 
 // Time records a duration in a histogram of the table.
@@ -89,7 +98,7 @@ func Observe(name string, read func() float64, labels ...string) (stop func()) {
 			continue
 		}
 		values := prometheus.Labels{}
-		for i, l := range s.Labels {
+		for i, l := range s.labels() {
 			values[l] = labels[i]
 		}
 		gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: s.Name, Help: s.Help, ConstLabels: values}, read)
