@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -144,7 +146,7 @@ func describe(op plan.Op, err error) plan.Problem {
 	case apierrors.IsNotFound(err):
 		tell("KindNotServed", "install the CustomResourceDefinition of the kind")
 	case apierrors.IsForbidden(err):
-		tell("Forbidden", "a quota, a policy or a missing permission; it is tried again from time to time")
+		tell("Forbidden", "a quota, a policy, or a permission that the role printed by manifests --only rbac gives; it is tried again from time to time")
 	case apierrors.IsInvalid(err):
 		tell("Refused", "the API server calls it invalid; change the parent's spec or the operator")
 	default:
@@ -153,13 +155,41 @@ func describe(op plan.Op, err error) plan.Problem {
 	return problem
 }
 
-// quote is what the API server said, cut to what people read. Of a Secret only
-// the kind of error is told: a server quotes the values that it does not like.
+// quote is what the API server said, in the few words that people need: the
+// fields it does not like and why, without the values. Of a Secret only the kind
+// of error is told.
 func quote(op plan.Op, err error) string {
 	if op.Kind.Kind == "Secret" && op.Kind.Group == "" {
 		return cmp.Or(string(apierrors.ReasonForError(err)), "no reason given")
 	}
-	return fmt.Sprintf("%.400v", err)
+	details := statusOf(err).Details
+	if details == nil || len(details.Causes) == 0 {
+		return fmt.Sprintf("%.400v", err)
+	}
+	const most = 3
+	var parts []string
+	for _, c := range details.Causes[:min(most, len(details.Causes))] {
+		parts = append(parts, strings.TrimPrefix(fmt.Sprintf("%s: %.200s", c.Field, withoutValue(c.Message)), ": "))
+	}
+	if more := len(details.Causes) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// withoutValue takes the value out of what field.Error says of a field,
+// "Invalid value: "x": must be …".
+func withoutValue(message string) string {
+	kind, rest, ok := strings.Cut(message, " value: ") // "Required value" comes without one.
+	if !ok || kind == "Required" {
+		return message
+	}
+	if quoted, err := strconv.QuotedPrefix(rest); err == nil {
+		rest = rest[len(quoted):]
+	} else if _, after, found := strings.Cut(rest, ": "); found {
+		rest = ": " + after
+	}
+	return kind + " value" + rest
 }
 
 func kindOfDetails(err error) string {

@@ -250,3 +250,26 @@ func TestASecretIsNotQuoted(t *testing.T) {
 		t.Errorf("Stalled is %q", said)
 	}
 }
+
+// TestARefusalSaysWhy: a long value does not push the reason out of the message.
+func TestARefusalSaysWhy(t *testing.T) {
+	b := newBench(t, func(operator.Request) (operator.Response, error) {
+		return operator.Response{Children: []operator.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}}}, nil
+	})
+	long := strings.Repeat("m", 253)
+	b.fail = refuseWith("c", apierrors.NewInvalid(configMaps.GroupKind(), "c", field.ErrorList{
+		field.Invalid(field.NewPath("metadata", "labels"), long, "must be no more than 63 characters"),
+		field.Invalid(field.NewPath("data"), map[string]string{"k": long}, "is odd"),
+		field.Required(field.NewPath("spec", "x"), "say something"),
+	}))
+	b.settle()
+	text := fmt.Sprint(b.objects[refOf(webs, "p")].Object["status"])
+	for _, want := range []string{"metadata.labels: Invalid value: must be no more than 63 characters", "data: Invalid value: is odd", "spec.x: Required value: say something"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the status does not say %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, long) {
+		t.Error("the status quotes the value")
+	}
+}
