@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +33,17 @@ func syncProbe(p *Probe, r operator.Request) (operator.Response, error) {
 		data.Name = operator.Name(p.Name+"-", p.UID, "0")
 		if operator.IsTaken[corev1.ConfigMap](r, data.Name) {
 			data.Name = operator.Name(p.Name+"-", p.UID, "1")
+		}
+	case "without-fill":
+		data.Data = map[string]string{"v": p.Spec.Data["v"]}
+	case "many":
+		response.Children = nil
+		count, err := strconv.Atoi(p.Spec.Data["count"])
+		if err != nil {
+			return response, operator.Stall("NoCount", "data.count: %v", err)
+		}
+		for i := range count {
+			response.Children = append(response.Children, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", p.Name, i)}})
 		}
 	case "unstable":
 		status.Children = p.Status.Children + 1
