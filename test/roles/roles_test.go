@@ -74,15 +74,20 @@ func TestCallsAreTheRole(t *testing.T) {
 			stop := w.run()
 			l.life(w)
 			stop()
-			compare(t, granted(w), used(t, w, begin), l.operators)
+			differences, table := compare(granted(w), used(t, w, begin), l.operators)
+			t.Logf("verbs granted, and how often each was called:\n%s", strings.Join(table, "\n"))
+			for _, d := range differences {
+				t.Error(d)
+			}
 		})
 	}
 }
 
-// compare fails on every difference between the two that has no reason.
-func compare(t *testing.T, granted map[call]bool, used map[call]int, ops []*operator.Operator) {
-	t.Helper()
-	table := map[string][]string{}
+// compare lists every difference between the two that has no reason, and tells
+// what was called how often.
+func compare(granted map[call]bool, used map[call]int, ops []*operator.Operator) (differences, table []string) {
+	differ := func(format string, args ...any) { differences = append(differences, fmt.Sprintf(format, args...)) }
+	rows := map[string][]string{}
 	for c := range granted {
 		why := inPassing(c, ops)
 		what, mark := c.resource, fmt.Sprintf("%s %d", c.verb, used[c])
@@ -91,22 +96,45 @@ func compare(t *testing.T, granted map[call]bool, used map[call]int, ops []*oper
 		}
 		switch {
 		case used[c] == 0 && why == "":
-			t.Errorf("%v is granted and was never called: grant it no more in internal/manifest, or let the life of the operator need it", c)
+			differ("%v is granted and was never called: grant it no more in internal/manifest, or let the life of the operator need it", c)
 		case used[c] == 0:
 			mark = c.verb + " in passing"
 		case why != "":
-			t.Errorf("%v was called, although it is listed as something that no request carries (%s)", c, why)
+			differ("%v was called, although it is listed as something that no request carries: %s", c, why)
 		}
-		table[what] = append(table[what], mark)
+		rows[what] = append(rows[what], mark)
 	}
 	for c := range used {
 		if !granted[c] {
-			t.Errorf("%v was called and is not granted", c)
+			differ("%v was called and is not granted", c)
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(table)) {
-		slices.Sort(table[what])
-		t.Logf("%-50s %s", what, strings.Join(table[what], ", "))
+	for _, what := range slices.Sorted(maps.Keys(rows)) {
+		slices.Sort(rows[what])
+		table = append(table, fmt.Sprintf("%-50s %s", what, strings.Join(rows[what], ", ")))
+	}
+	return differences, table
+}
+
+// TestCompareCatches seeds one difference of each kind.
+func TestCompareCatches(t *testing.T) {
+	ops := []*operator.Operator{memcached.Operator}
+	list, create := call{"apps", "deployments", "list"}, call{"apps", "deployments", "create"}
+	for name, c := range map[string]struct {
+		granted map[call]bool
+		used    map[call]int
+		want    int
+	}{
+		"the same":                {map[call]bool{list: true}, map[call]int{list: 1}, 0},
+		"granted and not called":  {map[call]bool{list: true}, nil, 1},
+		"called and not granted":  {nil, map[call]int{list: 1}, 1},
+		"asked in passing":        {map[call]bool{create: true}, nil, 0},
+		"in passing, yet called":  {map[call]bool{create: true}, map[call]int{create: 1}, 1},
+		"one of each, two faults": {map[call]bool{list: true}, map[call]int{{"", "pods", "list"}: 1}, 2},
+	} {
+		if differences, _ := compare(c.granted, c.used, ops); len(differences) != c.want {
+			t.Errorf("%s: %d differences, want %d: %v", name, len(differences), c.want, differences)
+		}
 	}
 }
 

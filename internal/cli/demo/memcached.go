@@ -102,8 +102,7 @@ func memcachedSteps() []Step {
 		},
 		{
 			Name: "Memcached deleted: everything gone",
-			Note: "the children go by Kubernetes' garbage collector, which looks for new kinds every 30 s;\n" +
-				"   a cluster that has just learnt what a Memcached is may take that long, once",
+			Note: collectorNote,
 			Run:    Kubectl("delete", "memcached", memcachedName),
 			Begins: absent(memcacheds, memcachedName), Settles: gone(deployments, replicaSets, services, pods),
 			Show: []Command{Kubectl("get", "memcached,deployment,replicaset,service,pod")},

@@ -28,6 +28,10 @@ type Story struct {
 	Encore []Command
 }
 
+// collectorNote is for the first step of a story that deletes a parent.
+const collectorNote = "the children go by Kubernetes' garbage collector, which looks for new kinds every 30 s;\n" +
+	"   a cluster that has just learnt the kind may take that long, once"
+
 // Stories are all of them, in the order in which they are told.
 func Stories() []Story { return []Story{Memcached(), WebServer()} }
 

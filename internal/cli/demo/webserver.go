@@ -108,6 +108,7 @@ func webserverDeletions() []Step {
 		},
 		{
 			Name:   "the second deleted: the first is untouched",
+			Note:   collectorNote,
 			Run:    Kubectl("delete", "webserver", secondName),
 			Begins: absent(webservers, secondName),
 			Settles: all(absent(deployments, secondName), absent(services, secondName+"-service"),
