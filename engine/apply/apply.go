@@ -5,6 +5,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,9 @@ type Applier struct{ client *rest.RESTClient }
 
 // New makes an applier. The configuration's rate limits apply.
 func New(config *rest.Config, client *http.Client) (*Applier, error) {
-	c, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), client)
+	limited := *client
+	limited.Transport = bounded{cmp.Or[http.RoundTripper](client.Transport, http.DefaultTransport)}
+	c, err := rest.UnversionedRESTClientForConfigAndClient(dynamic.ConfigFor(config), &limited)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
@@ -66,7 +69,7 @@ func (a *Applier) request(op plan.Op) (*rest.Request, error) {
 	case plan.Read:
 		return a.client.Get().AbsPath(path(op, op.Name)...), nil
 	case plan.Tell:
-		request, body = a.client.Post().AbsPath(path(op)...), op.Body
+		request, body = a.client.Post().AbsPath(path(op)...).SetHeader("Content-Type", "application/json"), op.Body
 	case plan.Create, plan.Apply:
 		request, body = a.client.Patch(types.ApplyYAMLPatchType).AbsPath(path(op, op.Name)...).Param("force", "true"), op.Body
 	case plan.Status:
@@ -97,9 +100,6 @@ func (a *Applier) request(op plan.Op) (*rest.Request, error) {
 // decode reads the object an operation left. A deletion answers with a Status
 // when the object is gone and with the object while it is on its way out.
 func decode(op plan.Op, body []byte) plan.Result {
-	if len(body) > maxAnswer {
-		return plan.Result{Err: fmt.Errorf("%s %v: the answer has %d bytes, more than the %d that are read", op.Verb, op.Ref(), len(body), maxAnswer)}
-	}
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(body); err != nil {
 		return plan.Result{Err: fmt.Errorf("decode the answer to %s %v: %w", op.Verb, op.Ref(), err)}
@@ -120,4 +120,15 @@ func path(op plan.Op, rest ...string) []string {
 		segments = append(segments, "namespaces", op.Namespace)
 	}
 	return append(append(segments, gvr.Resource), rest...)
+}
+
+// bounded reads no more of an answer than maxAnswer.
+type bounded struct{ next http.RoundTripper }
+
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(request)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
 }
