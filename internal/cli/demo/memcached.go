@@ -101,8 +101,8 @@ func memcachedSteps() []Step {
 			Settles: absent(memcacheds, "memcached-bad"),
 		},
 		{
-			Name: "Memcached deleted: everything gone",
-			Note: collectorNote,
+			Name:   "Memcached deleted: everything gone",
+			Note:   collectorNote,
 			Run:    Kubectl("delete", "memcached", memcachedName),
 			Begins: absent(memcacheds, memcachedName), Settles: gone(deployments, replicaSets, services, pods),
 			Show: []Command{Kubectl("get", "memcached,deployment,replicaset,service,pod")},
