@@ -42,8 +42,10 @@ type bench struct {
 	objects map[operator.Ref]*unstructured.Unstructured
 	version int
 	did     []string
-	echo    bool // events come before the answers
-	returns bool // a deletion answers with the object as it was
+	news    []string // what was told about changes to children, in passes of its own
+	named   []string // the names of those events
+	echo    bool     // events come before the answers
+	returns bool     // a deletion answers with the object as it was
 
 	// fail, where it answers other than nil, is the answer; nothing is done.
 	fail func(op plan.Op) error
@@ -186,7 +188,16 @@ func (b *bench) run(pass *engine.Pass) {
 			return
 		}
 		b.did = append(b.did, fmt.Sprintf("%s %s %s", op.Verb, op.Kind.Kind, op.Name))
-		if op.Verb == plan.Tell {
+		switch {
+		case pass.Tells():
+			reason, _, _ := unstructured.NestedString(op.Body, "reason")
+			message, _, _ := unstructured.NestedString(op.Body, "message")
+			b.did = b.did[:len(b.did)-1]
+			b.news = append(b.news, reason+": "+message)
+			b.named = append(b.named, op.Name)
+			pass.Done(plan.Result{})
+			continue
+		case op.Verb == plan.Tell:
 			reason, _, _ := unstructured.NestedString(op.Body, "reason")
 			b.did[len(b.did)-1] = "tell " + reason
 		}

@@ -40,6 +40,7 @@ type Core struct {
 	woken map[*parent]bool
 	// passes is how many were handed out; their numbers.
 	passes int64
+	news   []*parent // those with news to tell, in the order in which they came
 }
 
 // CoreOptions tune a Core; the zero value is what most want.
@@ -53,21 +54,29 @@ type CoreOptions struct {
 	FirstBackoff, MaxBackoff time.Duration
 }
 
+// mostHaste is the longest that news of others waits for a parent that fails.
+const mostHaste = 5 * time.Second
+
 // parent is what the core remembers about one parent. All of it may be lost.
 type parent struct {
-	name     types.NamespacedName
-	uid      types.UID
-	running  bool
-	again    bool
-	failures int
-	unsynced time.Time // since when it is not as desired; zero while it is
-	woken    string    // what woke it last, for people
-	wants    []operator.Ref
-	told     map[string]bool
-	memo     plan.Memo
-	fights   fights
-	last     *PassRecord // the last pass that ended, for people
-	wrote    *PassRecord // the last of them that wrote more than a status
+	name    types.NamespacedName
+	uid     types.UID
+	running bool
+	again   bool
+	// atOnce is true when again is for news that does not wait, notBefore is when
+	// a failing parent may be woken by other news.
+	atOnce    bool
+	notBefore time.Time
+	failures  int
+	unsynced  time.Time // since when it is not as desired; zero while it is
+	woken     string    // what woke it last, for people
+	wants     []operator.Ref
+	told      map[string]bool
+	memo      plan.Memo
+	fights    fights
+	news      news
+	last      *PassRecord // the last pass that ended, for people
+	wrote     *PassRecord // the last of them that wrote more than a status
 }
 
 // NewCore validates the operator and makes a core that has observed nothing.
@@ -142,7 +151,7 @@ func (c *Core) wakeAll(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range slices.SortedFunc(maps.Values(c.parents), func(a, b *parent) int { return compareNames(a.name, b.name) }) {
-		c.wake(p, why)
+		c.wake(p, why, true)
 	}
 }
 
@@ -170,7 +179,7 @@ func (c *Core) concern(change world.Change, except types.NamespacedName) {
 		c.selects.concerned(o, names)
 		for _, name := range slices.SortedFunc(maps.Keys(names), compareNames) {
 			if p := c.parents[name]; p != nil && name != except {
-				c.wake(p, why)
+				c.wake(p, why, false)
 			}
 		}
 	}
@@ -193,7 +202,7 @@ func (c *Core) concernParent(change world.Change, except types.NamespacedName) {
 	}
 	c.selects.set(c.operator, change.New)
 	if another || name != except { // The pass that found another parent there is not its own.
-		c.wake(p, "it "+what(change))
+		c.wake(p, "it "+what(change), true)
 	}
 }
 
@@ -235,14 +244,20 @@ func (c *Core) selected(name types.NamespacedName) *selected {
 	return c.selects.byParent[name]
 }
 
-func (c *Core) wake(p *parent, why string) {
+// wake makes a parent due. One that keeps failing is woken at once by news of
+// itself, or of a kind as a whole, and by other news not before it has waited a
+// little: pods that come and go must not make it hammer the API server.
+func (c *Core) wake(p *parent, why string, atOnce bool) {
 	p.woken = why
 	c.woken[p] = true
-	if p.running {
-		p.again = true
-		return
+	switch {
+	case p.running:
+		p.again, p.atOnce = true, p.atOnce || atOnce
+	case p.failures > 0 && !atOnce:
+		c.queue.add(p.name, p.notBefore)
+	default:
+		c.queue.add(p.name, time.Time{})
 	}
-	c.queue.add(p.name, time.Time{})
 }
 
 // Next hands out a pass for the parent that is due first, or says when the next
@@ -262,11 +277,14 @@ func (c *Core) Next(now time.Time) (*Pass, time.Time) {
 	clear(c.woken)
 	name, at, ok := c.queue.first(now)
 	if !ok {
+		if pass := c.telling(now); pass != nil {
+			return pass, time.Time{}
+		}
 		return nil, at
 	}
 	c.queue.remove(name)
 	p := c.parents[name]
-	p.running, p.again = true, false
+	p.running, p.again, p.atOnce = true, false, false
 	if p.unsynced.IsZero() {
 		p.unsynced = now
 	}
@@ -286,7 +304,12 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 	if c.parents[p.name] != p {
 		return // Deleted, or replaced by another of the same name.
 	}
+	if pass.announcing {
+		c.told(pass)
+		return
+	}
 	p.remember(pass, now)
+	c.announce(p, now)
 	if pass.decision != nil {
 		c.want(p, pass.wants())
 	}
@@ -306,9 +329,12 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 			at = retry
 		}
 	}
+	p.notBefore = now.Add(min(c.backoff(p), mostHaste))
 	switch {
-	case p.again:
+	case p.again && (p.atOnce || p.failures == 0):
 		c.queue.add(p.name, time.Time{})
+	case p.again:
+		c.queue.add(p.name, p.notBefore)
 	case !at.IsZero():
 		c.queue.add(p.name, at)
 	}

@@ -11,6 +11,9 @@
 //	              │ gather, Sync, plan, report        the answer, folded at once
 //	Core.Finish ◀─┘ backoff, timers
 //
+// What was done is remembered in a [Record] for each parent, served beside the
+// metrics, and told in an event that sums it up, when nothing else is due.
+//
 // The engine knows no operator. Its invariant: in a world at rest a pass yields
 // no operation, reads included. It decides from the observed world and the saved
 // status only; what it remembers besides (proofs that an apply would change

@@ -170,7 +170,7 @@ func (e *engine) await(ctx context.Context, timer *time.Timer) *Pass {
 func (e *engine) run(ctx context.Context, pass *Pass) {
 	start := time.Now()
 	log := e.log.WithValues("pass", pass.Number(), "parent", pass.Parent().String())
-	log.V(1).Info("Syncing", "woken", pass.Woken())
+	log.V(1).Info("Syncing", "woken", pass.Woken(), "tells", pass.Tells())
 	for ctx.Err() == nil {
 		op, more := pass.Step()
 		if !more {
@@ -182,7 +182,9 @@ func (e *engine) run(ctx context.Context, pass *Pass) {
 	if err := pass.Err(); err != nil && ctx.Err() == nil {
 		log.Info("Not as desired", "why", err.Error(), "stack", pass.Stack())
 	}
-	e.count(pass, time.Since(start))
+	if !pass.Tells() {
+		e.count(pass, time.Since(start))
+	}
 	e.core.Finish(pass, time.Now())
 	e.notify()
 }

@@ -49,6 +49,8 @@ type Pass struct {
 	rounds   int
 	telling  bool
 	over     bool
+	// announcing is true of a pass that only tells news.
+	announcing bool
 
 	refusals
 }
@@ -62,6 +64,9 @@ func (p *Pass) Parent() types.NamespacedName { return p.memory.name }
 
 // Number tells the pass from all others of its core, in logs.
 func (p *Pass) Number() int64 { return p.number }
+
+// Tells reports whether the pass only tells what earlier ones did.
+func (p *Pass) Tells() bool { return p.announcing }
 
 // Woken says what caused the pass.
 func (p *Pass) Woken() string { return p.woken }
@@ -89,6 +94,7 @@ func (p *Pass) Done(result plan.Result) {
 		return
 	}
 	if result.Err == nil {
+		p.memory.news.note(op, result)
 		p.fold(op, result.Object)
 		return
 	}
@@ -133,6 +139,10 @@ func (p *Pass) advance() {
 	p.parent = c.world.Get(operator.Ref{Kind: c.operator.Parent.GroupVersionKind, Namespace: p.memory.name.Namespace, Name: p.memory.name.Name})
 	if p.telling || p.parent == nil || p.parent.GetUID() != p.memory.uid {
 		p.over = true
+		return
+	}
+	if p.announcing {
+		p.announcement()
 		return
 	}
 	if p.selects = c.selected(p.memory.name); p.selects == nil {

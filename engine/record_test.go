@@ -49,7 +49,7 @@ func TestTheRecordSaysWhatWasDone(t *testing.T) {
 	repaired := b.record()
 	hour := b.now.Add(time.Hour)
 	want := &engine.PassRecord{
-		Pass: 2, Woken: "ConfigMap default/c changed", Began: b.now, Ended: b.now, Rounds: 1, Settled: true,
+		Pass: 3, Woken: "ConfigMap default/c changed", Began: b.now, Ended: b.now, Rounds: 1, Settled: true,
 		Decided: &engine.DecisionRecord{Children: 1, Until: &hour},
 		Operations: []engine.OperationRecord{{
 			Verb: "apply", APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "c", Reason: "data.k as desired",

@@ -288,9 +288,14 @@ func (r *run) perform(op plan.Op) (result plan.Result, crash *Fault, err error) 
 		return r.server.Do(op, r.now), nil, nil
 	}
 	r.outcome.Writes++
+	if op.Verb == plan.Tell {
+		r.outcome.Told++
+	}
 	i := slices.IndexFunc(r.schedule.Faults, func(f Fault) bool { return f.Write == r.outcome.Writes })
 	if i < 0 {
-		r.outcome.SinceFault++
+		if op.Verb != plan.Tell {
+			r.outcome.SinceFault++
+		}
 		return r.server.Do(op, r.now), nil, nil
 	}
 	fault := &r.schedule.Faults[i]

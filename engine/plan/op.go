@@ -72,7 +72,13 @@ type Op struct {
 	// desired and skip are what the answer to an apply proves, see Prove.
 	desired map[string]any
 	skip    []string
+	// seen is the version of the object that an apply was planned on.
+	seen string
 }
+
+// Seen is the version of the object that an apply was planned on; an answer with
+// the same version says that nothing was changed.
+func (o Op) Seen() string { return o.seen }
 
 // Desired is a digest of what an apply wants of its object; equal digests want
 // the same.

@@ -167,6 +167,7 @@ func (p *Plan) change(in Input, rule operator.Child, d operator.Desired, standin
 		return
 	}
 	op.Verb, op.Changes, op.Reason = Apply, changes, Describe(changes)+" as desired"
+	op.seen = standing.GetResourceVersion()
 	op.Body, op.ResourceVersion = applyBody(desired, standing, owned, rule.CreateOnly, sets)
 	p.Ops = append(p.Ops, op)
 }
