@@ -193,7 +193,7 @@ func (c *Core) telling(now time.Time) *Pass {
 			pass.until = timer.at
 			c.queue.remove(p.name) // A parent has one pass at a time.
 		}
-		p.running, p.again = true, false
+		p.running, p.again, p.atOnce = true, false, false
 		return pass
 	}
 	return nil
@@ -202,10 +202,14 @@ func (c *Core) telling(now time.Time) *Pass {
 // told takes back a pass of telling: everything else is as it was.
 func (c *Core) told(pass *Pass) {
 	p := pass.memory
-	if p.again {
+	switch {
+	case p.again && (p.atOnce || p.failures == 0):
 		c.queue.add(p.name, time.Time{})
-	} else if !pass.until.IsZero() {
-		c.queue.add(p.name, pass.until)
+	case p.again:
+		c.queue.add(p.name, p.notBefore)
+	}
+	if !pass.until.IsZero() {
+		c.queue.add(p.name, pass.until) // The earlier time holds.
 	}
 }
 
