@@ -246,7 +246,8 @@ func (c *Core) selected(name types.NamespacedName) *selected {
 
 // wake makes a parent due. One that keeps failing is woken at once by news of
 // itself, or of a kind as a whole, and by other news not before it has waited a
-// little: pods that come and go must not make it hammer the API server.
+// little where each attempt costs something: pods that come and go must not make
+// it hammer the API server.
 func (c *Core) wake(p *parent, why string, atOnce bool) {
 	p.woken = why
 	c.woken[p] = true
@@ -324,12 +325,15 @@ func (c *Core) Finish(pass *Pass, now time.Time) {
 		}
 	} else {
 		p.failures++
+		p.notBefore = time.Time{}
+		if pass.cost() {
+			p.notBefore = now.Add(min(c.backoff(p), mostHaste))
+		}
 		retry := now.Add(pass.wait(c.backoff(p)))
 		if !at.After(pass.now) || retry.Before(at) {
 			at = retry
 		}
 	}
-	p.notBefore = now.Add(min(c.backoff(p), mostHaste))
 	switch {
 	case p.again && (p.atOnce || p.failures == 0):
 		c.queue.add(p.name, time.Time{})

@@ -224,8 +224,41 @@ func TestAnEventWakesAParentInBackoff(t *testing.T) {
 	expect(t, "before", time.Hour, b.again())
 	fails = false
 	b.others(secretOf("p"))
+	b.now = b.now.Add(5 * time.Second)
 	expect(t, "operations", []string{"status Web p"}, b.settle())
 	expect(t, "after", time.Duration(-1), b.again())
+}
+
+// TestManyEventsDoNotMakeAFailingParentHurry: what belongs to it may change as
+// often as it likes; its own change is heard at once.
+func TestManyEventsDoNotMakeAFailingParentHurry(t *testing.T) {
+	asked := 0
+	b := newBench(t, func(operator.Request) (operator.Response, error) {
+		asked++
+		return operator.Response{}, operator.Stall("X", "x")
+	}, reading)
+	b.settle()
+	for range 10 { // The wait grows.
+		b.now = b.now.Add(b.again())
+		b.settle()
+	}
+	asked = 0
+	for range 100 {
+		b.others(secretOf("p"))
+		b.now = b.now.Add(100 * time.Millisecond)
+		b.settle()
+	}
+	if asked == 0 || asked > 3 {
+		t.Errorf("100 events in 10 s made it ask %d times, want once in 5 s", asked)
+	}
+	asked = 0
+	web := b.objects[refOf(webs, "p")].DeepCopy()
+	web.SetLabels(map[string]string{"touched": "yes"})
+	b.others(web)
+	b.settle()
+	if asked == 0 {
+		t.Error("a change of the parent itself had to wait")
+	}
 }
 
 func TestAnEventDuringAPassCausesOneMore(t *testing.T) {

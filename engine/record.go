@@ -149,6 +149,9 @@ func (p *parent) remember(pass *Pass, now time.Time) {
 	if d := pass.decision; d != nil {
 		r.Decided = &DecisionRecord{Children: len(d.Children), Until: moment(d.Until)}
 	}
+	if r.Operations == nil {
+		r.Operations = []OperationRecord{} // A list, as JSON too.
+	}
 	r.Settled = pass.settled()
 	switch err := pass.Err(); {
 	case err == nil:

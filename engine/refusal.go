@@ -208,6 +208,12 @@ func (p *Pass) sortedRefusals() []plan.Problem {
 	})
 }
 
+// cost reports whether a pass that failed asked Sync or the API server in vain;
+// one that only found a name taken or a kind missing did not.
+func (p *Pass) cost() bool {
+	return p.transient != nil || p.failure != nil || len(p.refused) > 0 || p.statusRefused != nil
+}
+
 // wait is how long to wait before the parent is tried again: what the author
 // asked for, or the backoff, or what the server asked for where that is longer.
 func (p *Pass) wait(backoff time.Duration) time.Duration {
