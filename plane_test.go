@@ -2,6 +2,7 @@ package homeostat_test
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,17 +50,28 @@ func TestPlanAgainstACluster(t *testing.T) {
 		t.Errorf("before the operator ran: exit code %d\n%s", code, text)
 	}
 
+	metrics := address(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	streams, _, _, _ := genericiooptions.NewTestIOStreams()
 	go func() {
 		ended <- homeostat.Run(ctx, streams, []string{"run", "--kubeconfig", p.Kubeconfig, "-n", namespace,
-			"--leader-elect", "--leader-election-namespace", namespace}, memcached.Operator)
+			"--leader-elect", "--leader-election-namespace", namespace, "--metrics-bind-address", metrics}, memcached.Operator)
 	}()
 	within(t, func() (bool, string) {
 		code, text := plan()
 		return code == command.OK, text
 	})
+	within(t, func() (bool, string) {
+		_, why := program(t, "why", "memcached", "memcached-sample", "--kubeconfig", p.Kubeconfig, "-n", namespace, "--address", "http://"+metrics)
+		return strings.Contains(why, "ended     all is written as decided"), why
+	})
+	_, tree := program(t, "tree", "memcached", "memcached-sample", "--kubeconfig", p.Kubeconfig, "-n", namespace)
+	for _, want := range []string{"└─Service/memcached-sample", "├─Deployment/memcached-sample", "│ └─ReplicaSet/memcached-sample-", "├─Pod/memcached-sample-"} {
+		if !strings.Contains(tree, want) {
+			t.Errorf("%s is not in the tree:\n%s", want, tree)
+		}
+	}
 	stop()
 	if code := <-ended; code != command.OK {
 		t.Errorf("run ended with exit code %d when it was interrupted", code)
@@ -74,6 +86,19 @@ func TestPlanAgainstACluster(t *testing.T) {
 	if code != command.Changes || !strings.Contains(text, "spec.replicas: 1 → 3") {
 		t.Errorf("after replicas were changed: exit code %d\n%s", code, text)
 	}
+}
+
+// address is one at which nothing listens.
+func address(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
 }
 
 // within waits for a condition, with a deadline.
