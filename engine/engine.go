@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -53,6 +56,9 @@ func Add(mgr manager.Manager, op *operator.Operator, options ...Option) error {
 	if err != nil {
 		return err
 	}
+	if err := mgr.AddReadyzCheck("operator-"+op.Name, e.ready); err != nil {
+		return fmt.Errorf("add the readiness of operator %s to the manager: %w", op.Name, err)
+	}
 	if err := mgr.Add(e); err != nil {
 		return fmt.Errorf("add operator %s to the manager: %w", op.Name, err)
 	}
@@ -71,6 +77,7 @@ type engine struct {
 	settings settings
 	log      logr.Logger
 	wake     chan struct{}
+	started  atomic.Bool
 }
 
 func newEngine(config *rest.Config, client *http.Client, log logr.Logger, op *operator.Operator, options ...Option) (*engine, error) {
@@ -108,6 +115,8 @@ func (e *engine) NeedLeaderElection() bool { return true }
 // Start runs the engine until the context ends, and returns when every worker
 // has finished the operation it was at.
 func (e *engine) Start(ctx context.Context) error {
+	e.started.Store(true)
+	e.log.Info("Started", "looksAfter", e.core.operator.Parent.String(), "namespace", cmp.Or(e.settings.namespace, "all"))
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	for _, kind := range e.core.Kinds() {
@@ -119,6 +128,26 @@ func (e *engine) Start(ctx context.Context) error {
 		defer atWork.enter(e.core)()
 	}
 	e.dispatch(ctx, &workers)
+	return nil
+}
+
+// ready is the answer to a readiness probe. An engine that stands by is ready;
+// one that works is once it has seen every kind that it needs to see.
+func (e *engine) ready(*http.Request) error {
+	if !e.started.Load() {
+		return nil
+	}
+	for _, k := range e.core.Kinds() {
+		switch err := e.core.world.Missing(k.GroupVersionKind); {
+		case err != nil && !apierrors.IsNotFound(err):
+			return fmt.Errorf("%v cannot be listed; apply the role that manifests --only rbac prints", k)
+		case err != nil && k.GroupVersionKind == e.core.operator.Parent.GroupVersionKind:
+			return fmt.Errorf("%v is not served; apply what manifests --only crds prints", k)
+		}
+	}
+	if !e.core.world.Known() {
+		return fmt.Errorf("not every kind has been listed yet")
+	}
 	return nil
 }
 
@@ -190,12 +219,17 @@ func (e *engine) run(ctx context.Context, pass *Pass) {
 }
 
 func (e *engine) do(ctx context.Context, log logr.Logger, op plan.Op) plan.Result {
-	if op.Writes() {
-		log.Info("Writing", "op", string(op.Verb), "object", op.Ref().String(), "reason", op.Reason)
-	}
+	log = log.WithValues("op", string(op.Verb), "object", op.Ref().String(), "reason", op.Reason)
+	log.V(1).Info("Calling")
 	result := e.applier.Do(ctx, op)
-	if result.Err != nil && op.Verb != plan.Read {
-		log.V(1).Info("Refused", "op", string(op.Verb), "object", op.Ref().String(), "why", quote(op, result.Err))
+	switch {
+	case !op.Writes() || ctx.Err() != nil:
+	case result.Err == nil:
+		log.Info("Wrote")
+	case behind(op, result.Err):
+		log.V(1).Info("Was behind", "why", quote(op, result.Err))
+	default:
+		log.Info("Refused", "why", quote(op, result.Err))
 	}
 	countOp(e.core.operator.Name, op, result)
 	return result
