@@ -16,7 +16,7 @@ func startPlane(program string) demo.Up {
 			return demo.Plane{}, err
 		}
 		return demo.Plane{
-			Kubeconfig: info.Kubeconfig, Kubectl: info.Kubectl, Note: info.Nodes,
+			Kubeconfig: info.Kubeconfig, Kubectl: info.Kubectl, Note: info.Nodes, Started: info.Started,
 			Down: func(ctx context.Context) error { return plane.Down(ctx, name) },
 			Look: "The control plane stays too, until: " + program + " down " + name,
 		}, nil

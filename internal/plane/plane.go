@@ -57,6 +57,10 @@ type Options struct {
 // Info describes a plane.
 type Info struct {
 	Name string
+	// Started is true when this call made the plane, and false when it was there
+	// before, also when it had died and was started again. Only who made a plane
+	// may throw away what is in it.
+	Started bool
 	// Kubernetes is the version of the API server, which is at Server.
 	Kubernetes, Server string
 	// Kubeconfig is the path of an administrator's kubeconfig, Kubectl that of
@@ -134,13 +138,14 @@ func Up(ctx context.Context, name string, options Options) (Info, error) {
 	}
 	var status struct {
 		Name, Kubernetes, Server, Kubeconfig, Kubectl, Dir, AuditLog string
+		New                                                          bool
 		Nodes                                                        struct{ Notice string }
 	}
 	if err := json.Unmarshal(out.Bytes(), &status); err != nil {
 		return Info{}, fmt.Errorf("read what the supervisor says of plane %q: %w", name, err)
 	}
 	return Info{
-		Name: status.Name, Kubernetes: status.Kubernetes, Server: status.Server,
+		Name: status.Name, Started: status.New, Kubernetes: status.Kubernetes, Server: status.Server,
 		Kubeconfig: status.Kubeconfig, Kubectl: status.Kubectl, Dir: status.Dir,
 		AuditLog: status.AuditLog, Nodes: status.Nodes.Notice,
 	}, nil

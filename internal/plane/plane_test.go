@@ -39,7 +39,7 @@ func main() {
 		os.Exit(1)
 	case "up":
 		fmt.Fprintln(os.Stderr, os.Args[1:])
-		fmt.Println("{\"name\":\"x\",\"kubeconfig\":\"/k\",\"auditLog\":\"/a\",\"nodes\":{\"provider\":\"simulated=1\",\"notice\":\"SIMULATED\"}}")
+		fmt.Println("{\"name\":\"x\",\"new\":true,\"kubeconfig\":\"/k\",\"auditLog\":\"/a\",\"nodes\":{\"provider\":\"simulated=1\",\"notice\":\"SIMULATED\"}}")
 	}
 }
 `
@@ -166,7 +166,7 @@ func TestUpReadsWhatTheSupervisorSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Info{Name: "x", Kubeconfig: "/k", AuditLog: "/a", Nodes: "SIMULATED"}); info != want {
+	if want := (Info{Name: "x", Started: true, Kubeconfig: "/k", AuditLog: "/a", Nodes: "SIMULATED"}); info != want {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
 	if !strings.Contains(said.String(), "[up --name x --output json --nodes simulated=2 --audit --wait 1m0s]") {

@@ -125,6 +125,7 @@ func (m *Manager) Up(ctx context.Context, options Options) (Status, []string, er
 		names = append(names, process.Name)
 	}
 	status, err := m.Status(options.Name)
+	status.New = isNew
 	return status, names, err
 }
 

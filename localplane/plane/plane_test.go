@@ -204,13 +204,13 @@ func nothingLeft(t *testing.T, b *bench, processes []proc.Process) {
 func TestUpTwiceDownTwice(t *testing.T) {
 	b := newBench(t)
 	status, started := b.up(t, "p")
-	if status.State != StateRunning || !slices.Equal(started, []string{storeName, apiServerName}) {
+	if status.State != StateRunning || !status.New || !slices.Equal(started, []string{storeName, apiServerName}) {
 		t.Fatalf("first up: %+v, started %v", status, started)
 	}
 	running := processes(b.dir("p"))
 	again, started := b.up(t, "p")
-	if len(started) != 0 || again.Server != status.Server {
-		t.Errorf("second up started %v, at %s instead of %s", started, again.Server, status.Server)
+	if len(started) != 0 || again.New || again.Server != status.Server {
+		t.Errorf("second up started %v, new=%v, at %s instead of %s", started, again.New, again.Server, status.Server)
 	}
 	for _, want := range []bool{true, false} {
 		existed, err := b.Down(t.Context(), "p")
@@ -261,8 +261,8 @@ func TestDeadProcessIsSeenAndStartedAgain(t *testing.T) {
 	if status, err := b.Status("p"); err != nil || status.State != StateStopped {
 		t.Errorf("all dead: %+v, %v", status, err)
 	}
-	if _, started := b.up(t, "p"); len(started) != 2 {
-		t.Errorf("started %v, want both", started)
+	if status, started := b.up(t, "p"); len(started) != 2 || status.New {
+		t.Errorf("started %v, new=%v; want both, of the same plane", started, status.New)
 	}
 }
 

@@ -39,8 +39,11 @@ type Status struct {
 	Kubectl    string `json:"kubectl,omitempty"`
 	Dir        string `json:"dir"`
 	// AuditLog is empty when the plane keeps none.
-	AuditLog  string          `json:"auditLog,omitempty"`
-	Nodes     Nodes           `json:"nodes"`
+	AuditLog string `json:"auditLog,omitempty"`
+	Nodes    Nodes  `json:"nodes"`
+	// New is true in the answer of an up that made the plane, and false in that
+	// of one that found it, also when it started again what had died of it.
+	New       bool            `json:"new,omitempty"`
 	Processes []ProcessStatus `json:"processes,omitempty"`
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -38,14 +40,17 @@ const (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
+// namespacePrefix begins the names of the namespaces of demos.
+const namespacePrefix = "homeostat-demo-"
+
 // stage is what the demo sets up in a cluster, and takes away again.
 type stage struct {
 	config    *rest.Config
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	namespace string
-	// installed are the definitions that were not there before.
-	installed []string
+	// installed are the kinds, by definition, that were not there before.
+	installed map[string]schema.GroupVersionResource
 }
 
 func newStage(config *rest.Config) (*stage, error) {
@@ -59,7 +64,7 @@ func newStage(config *rest.Config) (*stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client for %s: %w", config.Host, err)
 	}
-	return &stage{config: config, core: core, dynamic: client}, nil
+	return &stage{config: config, core: core, dynamic: client, installed: map[string]schema.GroupVersionResource{}}, nil
 }
 
 // set makes a namespace of the demo's own, installs the definitions of all
@@ -68,7 +73,7 @@ func newStage(config *rest.Config) (*stage, error) {
 // definitions that come together are waited for once.
 func (s *stage) set(ctx context.Context, stories []Story) error {
 	ns, err := s.core.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "homeostat-demo-"}}, metav1.CreateOptions{FieldManager: fieldManager})
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix}}, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return fmt.Errorf("create a namespace: %w", err)
 	}
@@ -104,7 +109,7 @@ func (s *stage) install(ctx context.Context, crd runtime.Object) error {
 		if _, err := client.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager}); err != nil {
 			return fmt.Errorf("install %s: %w", u.GetName(), err)
 		}
-		s.installed = append(s.installed, u.GetName())
+		s.installed[u.GetName()] = kindOf(u)
 	case err != nil:
 		return fmt.Errorf("look for %s: %w", u.GetName(), err)
 	}
@@ -177,16 +182,55 @@ func (s *stage) kubeconfig(user *clientcmdapi.AuthInfo) (*clientcmdapi.Config, e
 	return out, nil
 }
 
-// clear takes away what set made, and waits until the namespace is gone.
+// kindOf is the resource that a definition defines, at its stored version.
+func kindOf(crd *unstructured.Unstructured) schema.GroupVersionResource {
+	out := schema.GroupVersionResource{}
+	out.Group, _, _ = unstructured.NestedString(crd.Object, "spec", "group")
+	out.Resource, _, _ = unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, ok := v.(map[string]any); ok && version["storage"] == true {
+			out.Version, _, _ = unstructured.NestedString(version, "name")
+		}
+	}
+	return out
+}
+
+// clear takes away what set made, and waits until the namespace is gone. A
+// definition goes only when nobody uses it by then: its objects go with it.
 func (s *stage) clear(ctx context.Context) error {
 	var errs []error
 	if s.namespace != "" {
 		errs = append(errs, s.remove(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), s.namespace))
 	}
-	for _, name := range s.installed {
-		errs = append(errs, s.remove(ctx, definitions, name))
+	for name, kind := range s.installed {
+		used, err := s.used(ctx, kind)
+		if err == nil && !used {
+			err = s.remove(ctx, definitions, name)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// used says whether there are objects of the kind, or another demo that may be
+// about to make some.
+func (s *stage) used(ctx context.Context, kind schema.GroupVersionResource) (bool, error) {
+	objects, err := s.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) {
+		return false, nil // it is gone already
+	}
+	if err != nil {
+		return true, fmt.Errorf("look whether there are %s left: %w", kind.Resource, err)
+	}
+	namespaces, err := s.core.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return true, fmt.Errorf("look for other demos: %w", err)
+	}
+	other := slices.ContainsFunc(namespaces.Items, func(ns corev1.Namespace) bool {
+		return ns.Name != s.namespace && strings.HasPrefix(ns.Name, namespacePrefix)
+	})
+	return other || len(objects.Items) > 0, nil
 }
 
 func (s *stage) remove(ctx context.Context, gvr schema.GroupVersionResource, name string) error {

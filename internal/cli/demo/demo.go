@@ -6,11 +6,13 @@
 // is how any story is told.
 //
 // It never touches objects outside the namespace it makes, definitions apart,
-// and removes what it made, also when interrupted, unless told to keep it. Its
-// invariant: a step counts as done only when the whole condition was seen.
+// and removes what it made, also when interrupted, unless told to keep it: a
+// control plane that it did not start stays, and so does a definition that is in
+// use. Its invariant: a step counts as done only when the whole condition was seen.
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +40,15 @@ type Plane struct {
 	Kubeconfig, Kubectl string
 	// Note is said before the story, such as that nodes are simulated.
 	Note string
-	// Down stops it; Look says how to look at it and stop it by hand.
-	Down func(context.Context) error
+	// Started is true when the control plane was not there before. Only then may
+	// the demo stop it, by Down.
+	Started bool
+	Down    func(context.Context) error
+	// Look says how to look at it and stop it by hand.
 	Look string
 }
 
-// Up starts a local control plane and reports progress.
+// Up makes sure that a local control plane runs, and reports progress.
 type Up func(ctx context.Context, name string, progress io.Writer) (Plane, error)
 
 // clearWithin bounds the clearing up, which also happens after an interrupt.
@@ -71,7 +76,8 @@ func New(program string, up Up) *cobra.Command {
 		Long: `Start a local control plane (built first when needed, which takes minutes once), run
 the operators Memcached and WebServer against it, one after the other, and walk
 through what they do, with kubectl's own words beside each step and the time
-each change took to heal.
+each change took to heal. A control plane "demo" that is running already is used
+and left; one demo runs at a time.
 
 Each operator has exactly the role that is derived from its declaration.
 
@@ -142,27 +148,62 @@ func (d *demo) run(ctx context.Context, stories []Story) (err error) {
 		if d.keep {
 			return
 		}
-		if failed := unwind(ctx, undo); failed != nil {
-			err = errors.Join(err, fmt.Errorf("clean up: %w", failed))
+		failed := unwind(ctx, undo)
+		if failed != nil {
+			failed = fmt.Errorf("clean up: %w", failed)
 		}
-		// The logs are kept where something went wrong after an operator started.
-		if logs, _ := filepath.Glob(filepath.Join(dir, "*"+logSuffix)); err == nil || len(logs) == 0 {
-			err = errors.Join(err, os.RemoveAll(dir))
+		if err != nil && ctx.Err() != nil {
+			err = cmp.Or(failed, context.Cause(ctx)) // nothing went wrong but what did so since
+		} else {
+			err = errors.Join(err, failed)
 		}
+		err = errors.Join(err, sweep(dir, err != nil && ctx.Err() == nil))
 	}()
+	if d.kubeconfig == "" {
+		release, err := only(lockName)
+		if err != nil {
+			return err
+		}
+		undo = append(undo, release)
+	}
 	plane, err := d.plane(ctx)
 	if err != nil {
 		return err
 	}
-	undo = append(undo, plane.Down)
+	if plane.Started {
+		undo = append(undo, plane.Down)
+	} else if d.kubeconfig == "" {
+		plane.Note += "\nThe control plane was running already; it stays when the demo has ended."
+	}
 	stage, kubectl, err := d.prepare(ctx, plane, stories, dir)
-	if stage != nil && d.kubeconfig != "" {
+	if stage != nil && !plane.Started {
 		undo = append(undo, stage.clear) // A plane of the demo's own goes as a whole.
 	}
 	if err != nil {
 		return err
 	}
 	return d.tell(ctx, stories, plane, stage, kubectl)
+}
+
+// sweep deletes the demo's files. Of one that failed the operators' logs stay,
+// for the error names them, and nothing else: there are credentials beside them.
+func sweep(dir string, failed bool) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("delete the demo's files: %w", err)
+	}
+	kept := false
+	for _, entry := range entries {
+		if failed && strings.HasSuffix(entry.Name(), logSuffix) {
+			kept = true
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+	}
+	if !kept {
+		err = errors.Join(err, os.Remove(dir))
+	}
+	return err
 }
 
 // unwind undoes in reverse order, also when the context has been cancelled.
@@ -187,7 +228,6 @@ func (d *demo) plane(ctx context.Context) (Plane, error) {
 	}
 	return Plane{
 		Kubeconfig: d.kubeconfig, Kubectl: binary, Note: "This is the cluster of " + d.kubeconfig + ".",
-		Down: func(context.Context) error { return nil },
 	}, nil
 }
 
@@ -260,21 +300,22 @@ func (d *demo) admin(loader clientcmd.ClientConfig, namespace, path string) erro
 
 // operate runs the operators of a story as their own program would: the run
 // command, with their own identity. Its log goes to a file.
-func (d *demo) operate(ctx context.Context, story Story, namespace, dir string) (stopped <-chan struct{}, stop func()) {
+func (d *demo) operate(ctx context.Context, story Story, namespace, dir string) (r *running, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
+	r = &running{log: operatorLog(dir, story), stopped: make(chan struct{})}
+	log, err := os.Create(r.log)
+	if err != nil {
+		cancel()
+		return nil, nil, fmt.Errorf("make the operator's log: %w", err)
+	}
 	go func() {
-		defer close(done)
-		log, err := os.Create(operatorLog(dir, story))
-		if err != nil {
-			return
-		}
+		defer close(r.stopped)
 		defer func() { _ = log.Close() }()
 		streams := genericiooptions.IOStreams{In: nil, Out: log, ErrOut: log}
-		homeostat.Run(ctx, streams, []string{"run", "--kubeconfig", operatorConfig(dir, story), "--namespace", namespace,
+		r.code = homeostat.Run(ctx, streams, []string{"run", "--kubeconfig", operatorConfig(dir, story), "--namespace", namespace,
 			"--leader-elect", "--leader-election-namespace", namespace, "--v", "1"}, story.Operators...)
 	}()
-	return done, func() { cancel(); <-done }
+	return r, func() { cancel(); <-r.stopped }, nil
 }
 
 // tell tells the stories, up to the first that fails, prints the table and,
@@ -285,9 +326,12 @@ func (d *demo) tell(ctx context.Context, stories []Story, plane Plane, s *stage,
 	var outcomes [][]outcome
 	var failed error
 	for _, story := range stories {
-		stopped, stop := d.operate(ctx, story, s.namespace, k.dir)
+		operators, stop, err := d.operate(ctx, story, s.namespace, k.dir)
+		if failed = err; err != nil {
+			break
+		}
 		defer stop() // All of them, at the end of the demo.
-		t := &teller{namespace: s.namespace, view: d.view, stopped: stopped, kubectl: k}
+		t := &teller{namespace: s.namespace, view: d.view, operators: operators, kubectl: k}
 		told, err := d.story(ctx, story, s, t)
 		tellers, outcomes = append(tellers, t), append(outcomes, told)
 		if failed = err; err != nil {
@@ -341,7 +385,7 @@ func (t *teller) started(ctx context.Context, held Condition) error {
 // stay leaves something to look at and waits to be interrupted.
 func (d *demo) stay(ctx context.Context, tellers []*teller, stories []Story, plane Plane, k kubectl) error {
 	d.view.say("")
-	ended := make(chan string, len(tellers))
+	ended := make(chan error, len(tellers))
 	var kinds []string
 	for i, story := range stories {
 		for _, c := range story.Encore {
@@ -353,8 +397,8 @@ func (d *demo) stay(ctx context.Context, tellers []*teller, stories []Story, pla
 			kinds = append(kinds, strings.ToLower(op.Parent.Kind))
 		}
 		go func() {
-			<-tellers[i].stopped
-			ended <- operatorLog(k.dir, story)
+			<-tellers[i].operators.stopped
+			ended <- fmt.Errorf("%w\nthe whole log is %s", tellers[i].operators.ended(), operatorLog(k.dir, story))
 		}()
 	}
 	d.view.say("\nEverything is left as it is. In another terminal:\n  export KUBECONFIG=%s\n  %s get %s,deployment,service,pod\n  tail -f %s",
@@ -368,7 +412,10 @@ func (d *demo) stay(ctx context.Context, tellers []*teller, stories []Story, pla
 	select {
 	case <-ctx.Done():
 		return nil
-	case log := <-ended:
-		return fmt.Errorf("an operator has ended; its log is %s", log)
+	case err := <-ended:
+		if ctx.Err() != nil {
+			return nil // it was interrupted with the demo
+		}
+		return err
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -17,8 +18,30 @@ type teller struct {
 	view      *view
 	observer  *observer
 	kubectl   kubectl
-	// stopped is closed when the operators have ended, which they must not.
-	stopped <-chan struct{}
+	operators *running
+}
+
+// running are operators at work in this process.
+type running struct {
+	log string
+	// stopped is closed when they have ended, which they must not while a story
+	// is told; code is valid then.
+	stopped chan struct{}
+	code    int
+}
+
+// lastWords is how many lines of a log are shown.
+const lastWords = 8
+
+// ended says how the operators ended; they have.
+func (r *running) ended() error {
+	content, err := os.ReadFile(r.log)
+	if err != nil {
+		return fmt.Errorf("the operator has ended with exit code %d, and its log cannot be read: %w", r.code, err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return fmt.Errorf("the operator has ended with exit code %d; the last lines of its log:\n  %s",
+		r.code, strings.Join(lines[max(0, len(lines)-lastWords):], "\n  "))
 }
 
 // kubectl runs the real one, in the story's folder.
@@ -137,8 +160,11 @@ func (t *teller) await(ctx context.Context, s *stopwatch) error {
 	select {
 	case <-s.done:
 		return nil
-	case <-t.stopped:
-		return errors.New("the operator has ended")
+	case <-t.operators.stopped:
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // it was interrupted with the demo
+		}
+		return t.operators.ended()
 	case <-ctx.Done():
 		return fmt.Errorf("%w; seen: %s", context.Cause(ctx), t.observer.instead(s))
 	}
