@@ -44,7 +44,9 @@ func deployment(ops []*operator.Operator, o Options) *appsv1.Deployment {
 }
 
 func container(o Options) corev1.Container {
-	args := []string{"run", "--leader-elect", "--metrics-bind-address=:8080", "--health-probe-bind-address=:8081"}
+	// Metrics are open to whoever reaches the port; what was written to children,
+	// which why would tell, is more than such a reader needs to know.
+	args := []string{"run", "--leader-elect", "--metrics-bind-address=:8080", "--why=false", "--health-probe-bind-address=:8081"}
 	if o.Watch != "" {
 		args = append(args, "--namespace="+o.Watch)
 	}
