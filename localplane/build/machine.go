@@ -28,13 +28,27 @@ type NoSpaceError struct {
 	Dir string
 	// Free and Needed are in bytes.
 	Free, Needed uint64
+	// Remedy completes "Free some, or …"; when empty, what helps a build.
+	Remedy string
+}
+
+// CheckSpace returns a [NoSpaceError] when less than needed is free at dir, or
+// at the nearest folder above it that exists.
+func CheckSpace(dir string, needed uint64, remedy string) error {
+	if free, ok := freeSpace(dir); ok && free < needed {
+		return &NoSpaceError{Dir: dir, Free: free, Needed: needed, Remedy: remedy}
+	}
+	return nil
 }
 
 // Error implements error.
 func (e *NoSpaceError) Error() string {
-	return fmt.Sprintf("not enough disk space at %s: %d MiB are free, about %d MiB are needed. Free some, "+
-		"or set XDG_CACHE_HOME, GOCACHE and TMPDIR to folders on a bigger disk, and try again; nothing is left half-built",
-		e.Dir, e.Free/mebibyte, e.Needed/mebibyte)
+	remedy := e.Remedy
+	if remedy == "" {
+		remedy = "set XDG_CACHE_HOME, GOCACHE and TMPDIR to folders on a bigger disk, and try again; nothing is left half-built"
+	}
+	return fmt.Sprintf("not enough disk space at %s: %d MiB are free, about %d MiB are needed. Free some, or %s",
+		e.Dir, e.Free/mebibyte, e.Needed/mebibyte, remedy)
 }
 
 // checkMachine finds out early what would make a build of minutes fail late.
@@ -42,8 +56,8 @@ func (b *Builder) checkMachine(ctx context.Context) error {
 	if _, err := exec.LookPath("go"); err != nil {
 		return ErrNoGo
 	}
-	if free, ok := freeSpace(b.Cache); ok && free < setSpace {
-		return &NoSpaceError{Dir: b.Cache, Free: free, Needed: setSpace}
+	if err := CheckSpace(b.Cache, setSpace, ""); err != nil {
+		return err
 	}
 	// How much of the compiler's cache is filled already is unknown, so little
 	// space there is a reason to warn, not to refuse.

@@ -15,13 +15,17 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/homeostat-dev/homeostat/localplane/build"
@@ -37,6 +41,13 @@ const (
 	stopGrace = 5 * time.Second
 	// lastWords is how many lines of a log are shown.
 	lastWords = 5
+	// startSpace is what a plane needs to start: etcd sets 128 MiB aside, and
+	// there are logs.
+	startSpace = 300 << 20
+	// fullSpace is too little for a plane that runs: etcd wants 64 MiB at a time.
+	fullSpace = 64 << 20
+	// moreSpace is what helps where there is too little.
+	moreSpace = "set HOMEOSTAT_HOME to a folder with room"
 )
 
 // ErrName says that a plane's name cannot be used.
@@ -44,6 +55,9 @@ var ErrName = errors.New("bad name for a plane: want 1 to 40 of a-z, 0-9 and -, 
 
 // ErrNoPlane says that there is no plane of that name.
 var ErrNoPlane = errors.New("there is no such plane")
+
+// ErrDamaged says that a plane has lost its record while its processes run.
+var ErrDamaged = errors.New("the plane is damaged and its processes still run: take it down first")
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
@@ -55,6 +69,16 @@ type Manager struct {
 	Notify func(string)
 	// design says what a plane consists of; Kubernetes unless a test says else.
 	design design
+	// space is what a start needs; startSpace unless a test says else.
+	space uint64
+}
+
+// CheckName returns [ErrName] when there can be no plane of that name.
+func CheckName(name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("%w; got %q", ErrName, name)
+	}
+	return nil
 }
 
 // Options say what kind of plane is wanted.
@@ -98,9 +122,34 @@ func Root() (string, error) {
 // the processes that it started. When it fails or is interrupted, nothing that
 // it started is left running.
 func (m *Manager) Up(ctx context.Context, options Options) (Status, []string, error) {
-	if !validName.MatchString(options.Name) {
-		return Status{}, nil, fmt.Errorf("%w; got %q", ErrName, options.Name)
+	if err := CheckName(options.Name); err != nil {
+		return Status{}, nil, err
 	}
+	status, started, err := m.up(ctx, options)
+	return status, started, m.explain(err)
+}
+
+// explain adds to an error what to do where the disk is full. A component that
+// ended says so in its log only, in words of its own: how much is left tells.
+func (m *Manager) explain(err error) error {
+	var died *diedError
+	var known *build.NoSpaceError
+	if errors.As(err, &known) || !errors.Is(err, syscall.ENOSPC) && !errors.As(err, &died) {
+		return err
+	}
+	limit := uint64(fullSpace)
+	if errors.Is(err, syscall.ENOSPC) {
+		limit = math.MaxUint64 // whatever is free, it was not enough
+	}
+	var space *build.NoSpaceError
+	if !errors.As(build.CheckSpace(m.Root, limit, moreSpace), &space) {
+		return err
+	}
+	space.Needed = startSpace
+	return fmt.Errorf("%w\n%w", err, space)
+}
+
+func (m *Manager) up(ctx context.Context, options Options) (Status, []string, error) {
 	lock, err := m.lock(ctx, options.Name)
 	if err != nil {
 		return Status{}, nil, err
@@ -111,6 +160,11 @@ func (m *Manager) Up(ctx context.Context, options Options) (Status, []string, er
 		return Status{}, nil, err
 	}
 	isNew := rec.Phase == phaseStarting
+	if isNew {
+		if err := rec.create(); err != nil {
+			return Status{}, nil, errors.Join(err, m.remove(context.WithoutCancel(ctx), rec.dir))
+		}
+	}
 	var started []proc.Process
 	if err := m.start(ctx, options, rec, &started); err != nil {
 		// The caller's context may be over; ending processes must not depend on it.
@@ -139,6 +193,8 @@ func (m *Manager) current(ctx context.Context, options Options) (*record, error)
 	case err == nil && rec.Phase == phaseReady:
 		m.compare(rec, options)
 		return rec, nil
+	case err != nil && slices.ContainsFunc(processes(dir), proc.Process.Alive):
+		return nil, fmt.Errorf("%w (%w)", ErrDamaged, err)
 	case err != nil:
 		m.notify("%v: starting plane %q anew", err, options.Name)
 	default:
@@ -147,15 +203,17 @@ func (m *Manager) current(ctx context.Context, options Options) (*record, error)
 	if err := m.remove(ctx, dir); err != nil {
 		return nil, err
 	}
+	if err := build.CheckSpace(m.Root, cmp.Or(m.space, startSpace), moreSpace); err != nil {
+		return nil, err
+	}
 	nodes := options.Nodes
 	if nodes == "" {
 		nodes = "simulated=1"
 	}
-	rec = &record{
+	return &record{
 		dir: dir, Name: options.Name, Phase: phaseStarting, Binaries: options.Binaries,
 		Audit: options.Audit, Nodes: nodes, Created: time.Now().UTC(),
-	}
-	return rec, rec.create()
+	}, nil
 }
 
 // compare tells the user where a plane that exists differs from what is asked
@@ -199,8 +257,8 @@ func (m *Manager) abandon(ctx context.Context, rec *record, started []proc.Proce
 
 // Down stops the plane and removes its folder. It says whether there was one.
 func (m *Manager) Down(ctx context.Context, name string) (bool, error) {
-	if !validName.MatchString(name) {
-		return false, fmt.Errorf("%w; got %q", ErrName, name)
+	if err := CheckName(name); err != nil {
+		return false, err
 	}
 	if _, err := os.Stat(m.dir(name)); errors.Is(err, os.ErrNotExist) {
 		if _, err := os.Stat(m.lockPath(name)); errors.Is(err, os.ErrNotExist) {

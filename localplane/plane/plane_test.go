@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/homeostat-dev/homeostat/localplane/build"
 	"github.com/homeostat-dev/homeostat/localplane/proc"
 )
 
@@ -424,4 +425,82 @@ func TestDifferencesAreNotedOrTakenOver(t *testing.T) {
 		t.Errorf("%+v, %v; want the nodes kept", status, err)
 	}
 	b.noticed(t, "keeps them")
+}
+
+// damage spoils the record of a plane.
+func (b *bench) damage(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir(name), "plane.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDamagedRecord(t *testing.T) {
+	b := newBench(t)
+	b.up(t, "p")
+	running := processes(b.dir("p"))
+	b.damage(t, "p")
+	b.kill(t, "p", apiServerName)
+	status, err := b.Status("p")
+	if err != nil || status.State != StateDegraded || len(status.Processes) != 2 || !strings.Contains(status.Message, "damaged") {
+		t.Errorf("one of two runs: %+v, %v", status, err)
+	}
+	if _, _, err := b.Up(t.Context(), Options{Name: "p", Wait: time.Minute}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("up: %v, want that it be taken down first", err)
+	}
+	b.kill(t, "p", storeName)
+	if status, err := b.Status("p"); err != nil || status.State != StateUnfinished {
+		t.Errorf("none runs: %+v, %v", status, err)
+	}
+	if _, started := b.up(t, "p"); len(started) != 2 {
+		t.Errorf("started %v, want a new plane", started)
+	}
+	b.damage(t, "p")
+	running = append(running, processes(b.dir("p"))...)
+	if existed, err := b.Down(t.Context(), "p"); err != nil || !existed {
+		t.Errorf("down: %v, %v", existed, err)
+	}
+	nothingLeft(t, b, running)
+}
+
+func TestFolderOfLogsIsMadeAgain(t *testing.T) {
+	b := newBench(t)
+	b.up(t, "p")
+	b.kill(t, "p", apiServerName)
+	if err := os.RemoveAll(filepath.Join(b.dir("p"), "logs")); err != nil {
+		t.Fatal(err)
+	}
+	if status, started := b.up(t, "p"); status.State != StateRunning || len(started) != 1 {
+		t.Errorf("%+v, started %v", status, started)
+	}
+}
+
+func TestFullDiskSaysWhatToDo(t *testing.T) {
+	const remedy = "set HOMEOSTAT_HOME to a folder with room"
+	t.Run("before anything starts", func(t *testing.T) {
+		b := newBench(t)
+		b.space = 1 << 60
+		_, _, err := b.Up(t.Context(), Options{Name: "p", Wait: time.Minute})
+		var space *build.NoSpaceError
+		if !errors.As(err, &space) || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("got %v", err)
+		}
+		nothingLeft(t, b, nil)
+	})
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a file cannot be written":        {fmt.Errorf("write the record: %w", &os.PathError{Op: "write", Err: syscall.ENOSPC}), true},
+		"a component ends, there is room": {&diedError{}, false},
+		"another error":                   {os.ErrPermission, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			got := b.explain(test.err)
+			if !errors.Is(got, test.err) || strings.Contains(got.Error(), remedy) != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
 }

@@ -66,18 +66,19 @@ type ProcessStatus struct {
 // Status describes the plane of that name; [ErrNoPlane] when there is none.
 // It takes no lock and changes nothing.
 func (m *Manager) Status(name string) (Status, error) {
-	if !validName.MatchString(name) {
-		return Status{}, fmt.Errorf("%w; got %q", ErrName, name)
+	if err := CheckName(name); err != nil {
+		return Status{}, err
 	}
 	dir := m.dir(name)
 	rec, err := load(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return Status{}, fmt.Errorf("%w: %q", ErrNoPlane, name)
 	}
-	if err != nil {
-		return Status{Name: name, Dir: dir, State: StateUnfinished, Message: err.Error()}, nil
+	damage := err
+	status := Status{Name: name, Dir: dir}
+	if damage == nil {
+		status = describe(rec)
 	}
-	status := describe(rec)
 	var dead []string
 	for _, process := range processes(dir) {
 		alive := process.Alive()
@@ -88,7 +89,14 @@ func (m *Manager) Status(name string) (Status, error) {
 			dead = append(dead, process.Name)
 		}
 	}
-	status.State, status.Message = m.judge(rec, dead, len(status.Processes))
+	switch {
+	case damage == nil:
+		status.State, status.Message = m.judge(rec, dead, len(status.Processes))
+	case len(dead) < len(status.Processes):
+		status.State, status.Message = StateDegraded, damage.Error()+": its processes still run; take it down (down) and start it anew (up)"
+	default:
+		status.State, status.Message = StateUnfinished, damage.Error()+": up starts it anew, down cleans up"
+	}
 	return status, nil
 }
 

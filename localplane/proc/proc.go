@@ -95,6 +95,9 @@ func Start(spec Spec, record string) (*Handle, error) {
 	if err := write(record, Process{Spec: spec}); err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(filepath.Dir(spec.Log), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for the log of %s: %w", spec.Name, err)
+	}
 	log, err := os.OpenFile(spec.Log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", spec.Name, err)

@@ -171,3 +171,26 @@ func TestProcessesOutliveTheTerminal(t *testing.T) {
 		t.Errorf("process group %d, want its own (%d): the terminal's Ctrl-C would reach it", group, handle.PID)
 	}
 }
+
+func TestTailSaysWhyAProgramEnded(t *testing.T) {
+	trace := strings.Repeat("\nmain.work(0x1)\n\t/src/main.go:1 +0x1", 20)
+	for name, test := range map[string]struct{ log, want string }{
+		"a panic":               {"first\npanic: no space\n\ngoroutine 1 [running]:" + trace, "first|panic: no space"},
+		"a fatal error":         {"fatal error: out of memory\n\ngoroutine 1 [running]:" + trace + "\n\ngoroutine 2 [select]:" + trace, "fatal error: out of memory"},
+		"klog":                  {"I1121 04:00:00 ok\nF1121 04:00:01 no port\ngoroutine 1 [running]:" + trace, "I1121 04:00:00 ok|F1121 04:00:01 no port"},
+		"zap, then a panic":     {`{"level":"panic","msg":"x"}` + "\npanic: x\n\ngoroutine 1 [running]:" + trace, `{"level":"panic","msg":"x"}|panic: x`},
+		"an earlier run's":      {"panic: old\n\ngoroutine 1 [running]:" + trace + "\nI1121 04:00:00 new\nlast", "I1121 04:00:00 new|last"},
+		"a panic without trace": {"a\npanic: b\n", "a|panic: b"},
+		"nothing of the kind":   {"a\n\nb\nc", "b|c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(log, []byte(test.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(Tail(log, 2), "|"); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -72,6 +72,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"up", "a", "b"}, exitUsage, "one name"},
 		{[]string{"up", "-o", "xml"}, exitUsage, "table, json or yaml"},
 		{[]string{"down", "../x"}, exitUsage, "bad name"},
+		{[]string{"up", "../x"}, exitUsage, "bad name"},
 		{[]string{"down", "x", "--all"}, exitUsage, "not both"},
 		{[]string{"status", "x"}, exitFailure, "no such plane"},
 		{[]string{"kubeconfig", "x"}, exitFailure, "up x"},

@@ -113,7 +113,7 @@ func (a *app) up(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFormat(*output); err != nil {
+	if err := errors.Join(plane.CheckName(name), checkFormat(*output)); err != nil {
 		return err
 	}
 	if *nodes != "" {
@@ -136,6 +136,9 @@ func (a *app) up(ctx context.Context, args []string) error {
 	status, started, err := manager.Up(ctx, plane.Options{
 		Name: name, Binaries: set, Nodes: *nodes, Audit: *audit, Wait: *wait,
 	})
+	if errors.Is(err, plane.ErrDamaged) {
+		return fmt.Errorf("%w, with: %s down %s", err, a.program, name)
+	}
 	if err != nil {
 		return err
 	}
