@@ -7,8 +7,9 @@
 // carries all of Kubernetes, which ours must not.
 //
 // It never keeps state of its own and never touches a plane's files or
-// processes. Its invariant: a supervisor in the cache is complete, and is the
-// one that belongs to the sources at hand.
+// processes. Its invariant: a supervisor in the cache is complete, and the one
+// that makes a plane belongs to the sources at hand. Where there are none, or no
+// compiler, the newest in the cache looks after planes that are there.
 package plane
 
 import (
@@ -90,11 +91,8 @@ func (e *ExitError) Error() string {
 // supervisor is asked to stop and waited for. An exit code other than 0 is an
 // [ExitError].
 func Run(ctx context.Context, streams Streams, args ...string) error {
-	s, err := find(streams.Err)
+	s, err := ready(ctx, streams.Err, args)
 	if err != nil {
-		return err
-	}
-	if err := s.build(ctx); err != nil {
 		return err
 	}
 	program := streams.Program

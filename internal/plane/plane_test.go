@@ -28,6 +28,8 @@ func main() {
 		in, _ := io.ReadAll(os.Stdin)
 		fmt.Println("out", os.Args[2:], string(in), os.Getenv("HOMEOSTAT_PROGRAM"), os.Getenv("HOMEOSTAT_LOCALPLANE_SOURCE"))
 		fmt.Fprintln(os.Stderr, "err")
+	case "status", "kubeconfig", "kubectl", "down":
+		fmt.Println("looked after")
 	case "fail":
 		os.Exit(7)
 	case "wait":
@@ -121,6 +123,43 @@ func TestBuiltOnceAndWithoutGoAfterwards(t *testing.T) {
 	put(t, filepath.Join(dir, "plane/plane.go"), "package plane")
 	if err := Run(t.Context(), Streams{}, "echo"); !errors.Is(err, ErrNoGo) {
 		t.Errorf("the supervisor changed and there is no compiler: %v", err)
+	}
+}
+
+func TestPlanesAreLookedAfterFromAnywhere(t *testing.T) {
+	dir := sources(t, pretender)
+	t.Setenv(versionVariable, "")
+	if err := Run(t.Context(), Streams{}, "echo"); err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(os.Getenv("XDG_CACHE_HOME"), "homeostat", "supervisor", "old")
+	put(t, old, "this is older and no program")
+	if err := os.Chtimes(old, time.Time{}, time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(where string, want error) {
+		t.Helper()
+		for _, verb := range []string{"status", "kubeconfig", "kubectl", "down"} {
+			var out bytes.Buffer
+			if err := Run(t.Context(), Streams{Out: &out}, verb); err != nil || out.String() != "looked after\n" {
+				t.Errorf("%s, %s: %v, %q", where, verb, err, out.String())
+			}
+		}
+		if err := Run(t.Context(), Streams{}, "up"); !errors.Is(err, want) {
+			t.Errorf("%s, up: %v, want %v", where, err, want)
+		}
+	}
+	put(t, filepath.Join(dir, "plane/plane.go"), "package plane")
+	t.Run("without a compiler", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		check("without a compiler", ErrNoGo)
+	})
+	t.Setenv(sourceVariable, "")
+	t.Chdir(t.TempDir())
+	check("outside the checkout", ErrNoSource)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	if err := Run(t.Context(), Streams{}, "status"); !errors.Is(err, ErrNoSource) {
+		t.Errorf("with nothing in the cache: %v", err)
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -67,14 +69,63 @@ func find(say io.Writer) (*supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := os.UserCacheDir()
+	cache, err := cacheDir()
 	if err != nil {
-		return nil, fmt.Errorf("find the cache folder (set HOME or XDG_CACHE_HOME): %w", err)
+		return nil, err
 	}
 	const enough = 16
 	hash := sha256.Sum256(fmt.Appendf(identity, "\n%s %s %s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
-	s.path = filepath.Join(cache, "homeostat", "supervisor", hex.EncodeToString(hash[:])[:enough])
+	s.path = filepath.Join(cache, hex.EncodeToString(hash[:])[:enough])
 	return s, nil
+}
+
+// ready finds and builds the supervisor. The verbs that look after planes that
+// are there do with the newest supervisor in the cache where none can be built.
+func ready(ctx context.Context, say io.Writer, args []string) (*supervisor, error) {
+	s, err := find(say)
+	if err == nil {
+		err = s.build(ctx)
+	}
+	if !errors.Is(err, ErrNoSource) && !errors.Is(err, ErrNoGo) {
+		return s, err
+	}
+	if len(args) > 0 && slices.Contains([]string{"status", "kubeconfig", "kubectl", "down"}, args[0]) {
+		if path := newest(); path != "" {
+			return &supervisor{path: path}, nil
+		}
+	}
+	return nil, err
+}
+
+// newest is the supervisor that was built last, "" when there is none.
+func newest() string {
+	cache, err := cacheDir()
+	if err != nil {
+		return ""
+	}
+	entries, err := os.ReadDir(cache)
+	if err != nil {
+		return ""
+	}
+	var path string
+	var last time.Time
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() || !info.ModTime().After(last) {
+			continue
+		}
+		path, last = filepath.Join(cache, entry.Name()), info.ModTime()
+	}
+	return path
+}
+
+// cacheDir is the folder of the supervisors.
+func cacheDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the cache folder (set HOME or XDG_CACHE_HOME): %w", err)
+	}
+	return filepath.Join(cache, "homeostat", "supervisor"), nil
 }
 
 // checkout returns the folder of the nested module that the environment names
