@@ -43,7 +43,7 @@ func Main(ops ...*operator.Operator) {
 
 // Run runs a command of the operators' program, until it is done or the context
 // ends, and returns the exit code: 0 done, 1 failed, 2 wrong command line,
-// 3 changes found (plan).
+// 3 changes found (plan), 130 interrupted.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string, ops ...*operator.Operator) int {
 	return command.Run(ctx, streams, args, verb.Root(filepath.Base(os.Args[0]), ops))
 }

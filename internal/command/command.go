@@ -24,11 +24,18 @@ const (
 	// Changes means that there is something to do; only commands that look
 	// without changing anything return it.
 	Changes = 3
+	// Interrupted means that a signal ended the command before it was done, as
+	// shells have it. A command that runs until it is interrupted is done then.
+	Interrupted = 130
 )
 
-// Codes is the paragraph of --help on exit codes.
-const Codes = `Exit codes: 0 done (also: nothing to do), 1 failed, 2 the command line is wrong,
-3 there are changes to make (plan only).`
+// Codes is the paragraph of --help on exit codes; CodesWithPlan is that of plan
+// and of programs that have it.
+const (
+	Codes         = begin + "\n130 interrupted."
+	CodesWithPlan = begin + "\n3 there are changes to make (plan only), 130 interrupted."
+	begin         = "Exit codes: 0 done (also: nothing to do), 1 failed, 2 the command line is wrong,"
+)
 
 // Usage is an error in the command line.
 type Usage struct{ Err error }
@@ -57,6 +64,13 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string,
 	}
 	if exit, ok := errors.AsType[*Exit](err); ok {
 		return exit.Code
+	}
+	if ctx.Err() != nil {
+		if !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, context.Canceled) {
+			_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err) // such as what could not be cleaned up
+		}
+		_, _ = fmt.Fprintln(streams.ErrOut, "interrupted")
+		return Interrupted
 	}
 	_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
 	if _, ok := errors.AsType[*Usage](err); ok {

@@ -1,7 +1,9 @@
 package command_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -44,6 +46,29 @@ func TestRun(t *testing.T) {
 			}
 			if n := strings.Count(stderr.String(), "error: "); n > 1 {
 				t.Errorf("the error is printed %d times", n)
+			}
+		})
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	reason := errors.New("interrupt signal received")
+	for name, c := range map[string]struct {
+		err    error
+		code   int
+		stderr string
+	}{
+		"the reason is not an error":  {fmt.Errorf("waiting: %w", reason), command.Interrupted, "interrupted\n"},
+		"nor is what follows from it": {fmt.Errorf("get: %w", context.Canceled), command.Interrupted, "interrupted\n"},
+		"but another is":              {errors.New("clean up: no"), command.Interrupted, "error: clean up: no\ninterrupted\n"},
+		"one that was run until then": {nil, command.OK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			root := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error { cancel(reason); return c.err }}
+			streams, _, _, stderr := genericiooptions.NewTestIOStreams()
+			if code := command.Run(ctx, streams, nil, root); code != c.code || stderr.String() != c.stderr {
+				t.Errorf("exit code %d and %q, want %d and %q", code, stderr.String(), c.code, c.stderr)
 			}
 		})
 	}

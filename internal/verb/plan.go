@@ -26,7 +26,7 @@ func Plan(program string, ops []*operator.Operator) *cobra.Command {
 		Long: `Show every operation that the operators would do in the cluster as it is now, with
 the reason and the fields that would change. Nothing is written.
 
-` + command.Codes,
+` + command.CodesWithPlan,
 		Example: examples(program, `
 # Everything in the namespace of the current context.
 {} plan

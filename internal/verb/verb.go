@@ -23,7 +23,7 @@ func Root(program string, ops []*operator.Operator) *cobra.Command {
 		Use:   program,
 		Short: "Run, install and examine operators",
 		Long: "The operators of this program:\n\n" + listing(ops) + "\n" +
-			"Results go to stdout, progress and errors to stderr.\n" + command.Codes,
+			"Results go to stdout, progress and errors to stderr.\n" + command.CodesWithPlan,
 		Example: examples(program, `
 # Where operators run: against the cluster of the current kubeconfig context.
 {} run

@@ -36,9 +36,6 @@ func run(c *cobra.Command, program string, args ...string) error {
 	if exit, ok := errors.AsType[*plane.ExitError](err); ok {
 		return &command.Exit{Code: exit.Code}
 	}
-	if err != nil && c.Context().Err() != nil {
-		return &command.Exit{Code: command.Failed} // interrupted: the supervisor has said so
-	}
 	return err
 }
 

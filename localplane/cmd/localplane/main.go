@@ -3,7 +3,8 @@
 // homeostat command calls it; it works on its own too.
 //
 // It never keeps running: planes are detached processes, and every verb works
-// from their records. Its exit code is 0, 1 for a failure, or 2 for wrong use.
+// from their records. Its exit code is 0, 1 for a failure, 2 for wrong use,
+// or 130 when it was interrupted.
 package main
 
 import (
@@ -27,8 +28,9 @@ import (
 const programVariable = "HOMEOSTAT_PROGRAM"
 
 const (
-	exitFailure = 1
-	exitUsage   = 2
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
 )
 
 func main() {
@@ -68,6 +70,11 @@ func run(ctx context.Context, stdout io.Writer, stderr *os.File, args []string) 
 	case errors.As(err, &usage), errors.Is(err, node.ErrUsage), errors.Is(err, plane.ErrName):
 		_, _ = fmt.Fprintf(stderr, "Error: %v\nSee %q.\n", err, app.program+" --help")
 		return exitUsage
+	case ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled)):
+		if os.Getenv(programVariable) == "" { // else who called says so
+			_, _ = fmt.Fprintln(stderr, "interrupted")
+		}
+		return exitInterrupted
 	}
 	_, _ = fmt.Fprintf(stderr, "Error: %v\n", err)
 	return exitFailure

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/homeostat-dev/homeostat/localplane/plane"
 )
 
 func TestPlainProgressIsRare(t *testing.T) {
@@ -98,5 +100,17 @@ func TestNothingIsRunning(t *testing.T) {
 	}
 	if code, stdout, _ := tool(t, "up", "--help"); code != 0 || !strings.Contains(stdout, "--audit") {
 		t.Errorf("up --help: %d, %q", code, stdout)
+	}
+}
+
+func TestNoticeOfNodesIsPrintedOnce(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{stdout: &out}
+	nodes := plane.Nodes{Notice: "SIMULATED nodes"}
+	if err := a.printAll("", []plane.Status{{Name: "one", Nodes: nodes}, {Name: "two", Nodes: nodes}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "SIMULATED") != 1 || !strings.Contains(out.String(), "one, two: SIMULATED nodes") {
+		t.Errorf("got:\n%s", out.String())
 	}
 }

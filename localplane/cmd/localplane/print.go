@@ -70,11 +70,30 @@ func (a *app) printAll(format string, all []plane.Status) error {
 	for _, status := range all {
 		a.remark(status)
 	}
+	a.notices(all)
 	return nil
 }
 
-// remark writes what the table cannot say: why a plane does not run, and what
-// its nodes are.
+// notices writes what the nodes of the planes are, each notice once.
+func (a *app) notices(all []plane.Status) {
+	var order []string
+	names := map[string][]string{}
+	for _, status := range all {
+		notice := status.Nodes.Notice
+		if notice == "" {
+			continue
+		}
+		if names[notice] == nil {
+			order = append(order, notice)
+		}
+		names[notice] = append(names[notice], status.Name)
+	}
+	for _, notice := range order {
+		_, _ = fmt.Fprintf(a.stdout, "\n%s: %s\n", strings.Join(names[notice], ", "), notice)
+	}
+}
+
+// remark writes what the table cannot say: why a plane does not run.
 func (a *app) remark(status plane.Status) {
 	if status.Message != "" {
 		_, _ = fmt.Fprintf(a.stdout, "\n%s: %s\n", status.Name, status.Message)
@@ -85,9 +104,6 @@ func (a *app) remark(status plane.Status) {
 				_, _ = fmt.Fprintf(a.stdout, "  log of %s: %s\n", process.Name, process.Log)
 			}
 		}
-	}
-	if status.Nodes.Notice != "" {
-		_, _ = fmt.Fprintf(a.stdout, "\n%s: %s\n", status.Name, status.Nodes.Notice)
 	}
 }
 
