@@ -57,7 +57,7 @@ var ErrName = errors.New("bad name for a plane: want 1 to 40 of a-z, 0-9 and -, 
 var ErrNoPlane = errors.New("there is no such plane")
 
 // ErrDamaged says that a plane has lost its record while its processes run.
-var ErrDamaged = errors.New("the plane is damaged and its processes still run: take it down first")
+var ErrDamaged = errors.New("the plane is damaged, and processes of it still run")
 
 var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 

@@ -93,7 +93,7 @@ func (m *Manager) Status(name string) (Status, error) {
 	case damage == nil:
 		status.State, status.Message = m.judge(rec, dead, len(status.Processes))
 	case len(dead) < len(status.Processes):
-		status.State, status.Message = StateDegraded, damage.Error()+": its processes still run; take it down (down) and start it anew (up)"
+		status.State, status.Message = StateDegraded, damage.Error()+"; take it down first (down), then up starts it anew"
 	default:
 		status.State, status.Message = StateUnfinished, damage.Error()+": up starts it anew, down cleans up"
 	}

@@ -137,7 +137,7 @@ func (a *app) up(ctx context.Context, args []string) error {
 		Name: name, Binaries: set, Nodes: *nodes, Audit: *audit, Wait: *wait,
 	})
 	if errors.Is(err, plane.ErrDamaged) {
-		return fmt.Errorf("%w, with: %s down %s", err, a.program, name)
+		return fmt.Errorf("%w; take it down first: %s down %s", err, a.program, name)
 	}
 	if err != nil {
 		return err
