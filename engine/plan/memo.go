@@ -15,7 +15,8 @@ import (
 // it answered with is what that apply makes, however differently it may be
 // written down (1000m and 1). Without it such a field would be applied for
 // ever. It is lost in a crash; then each such child costs one apply that
-// changes nothing. The zero Memo is ready to use.
+// changes nothing. What Compare sees to be equal needs no proof and is given
+// none. The zero Memo is ready to use.
 type Memo struct {
 	proofs map[proofKey]proof
 }
@@ -29,13 +30,19 @@ type proof struct{ desired, owned [sha256.Size]byte }
 
 // Prove records that an apply of desired left the object as it is in result.
 func (m *Memo) Prove(desired map[string]any, result *unstructured.Unstructured, manager, subresource string, skip []string) {
+	key := proofKey{result.GetUID(), subresource}
+	if len(Compare(desired, result.Object, Owned(result, manager, subresource), skip)) == 0 {
+		delete(m.proofs, key)
+		return
+	}
 	if m.proofs == nil {
 		m.proofs = map[proofKey]proof{}
 	}
-	m.proofs[proofKey{result.GetUID(), subresource}] = newProof(desired, result, manager, subresource, skip)
+	m.proofs[key] = newProof(desired, result, manager, subresource, skip)
 }
 
-// Holds reports whether an apply of desired is known to change nothing.
+// Holds reports whether an apply of desired is known to change nothing although
+// Compare finds changes. It is dearer than Compare: ask it last.
 func (m *Memo) Holds(desired map[string]any, observed *unstructured.Unstructured, manager, subresource string, skip []string) bool {
 	p, ok := m.proofs[proofKey{observed.GetUID(), subresource}]
 	return ok && p == newProof(desired, observed, manager, subresource, skip)

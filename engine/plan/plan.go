@@ -153,11 +153,8 @@ func (p *Plan) change(in Input, rule operator.Child, d operator.Desired, standin
 		p.Ops = append(p.Ops, strip(op, lists, standing))
 		return
 	}
-	if in.Memo.Holds(desired, standing, manager, "", skip) {
-		return
-	}
 	changes := concealed(rule.Kind, Compare(desired, standing.Object, owned, skip))
-	if len(changes) == 0 {
+	if len(changes) == 0 || in.Memo.Holds(desired, standing, manager, "", skip) {
 		return
 	}
 	if rule.Update == operator.UpdateRecreate {

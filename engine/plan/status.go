@@ -13,11 +13,8 @@ import (
 func StatusOf(op *operator.Operator, parent *unstructured.Unstructured, status map[string]any, memo *Memo) (Op, bool) {
 	desired := map[string]any{"status": status}
 	manager := op.Manager()
-	if memo.Holds(desired, parent, manager, "status", nil) {
-		return Op{}, false
-	}
 	changes := Compare(desired, parent.Object, Owned(parent, manager, "status"), nil)
-	if len(changes) == 0 {
+	if len(changes) == 0 || memo.Holds(desired, parent, manager, "status", nil) {
 		return Op{}, false
 	}
 	meta := fence(parent)
