@@ -70,6 +70,10 @@ layers: # Imports, package comments and the directory map.
 demo: ## Show operators at work on a local control plane.
 	$(HOMEOSTAT) demo
 
+.PHONY: bench
+bench: ## Measure the engine against bare requests and a reconciler by hand; writes docs/benchmark.md.
+	go run ./test/bench
+
 .PHONY: build
 build: ## Build bin/homeostat.
 	go build -trimpath -o bin/homeostat ./cmd/homeostat

@@ -174,7 +174,7 @@ func (c *conductor) stage(ctx context.Context, kind string, atOnce, parents, poi
 		kind: kind, kubeconfig: c.kubeconfig, namespace: name, agent: name + "-" + kind, atOnce: atOnce,
 	}}
 	if c.profiles != "" {
-		p.profile = filepath.Join(c.profiles, fmt.Sprintf("%s-%d-%d.cpu.prof", kind, parents, atOnce))
+		p.profile = filepath.Join(c.profiles, fmt.Sprintf("%s-%d-%d-%d.cpu.prof", kind, parents+poisoned, atOnce, c.phases))
 	}
 	if err := c.post(ctx, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}, "/api/v1/namespaces"); err != nil {
 		return nil, fmt.Errorf("make namespace %s: %w", name, err)
