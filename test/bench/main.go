@@ -43,7 +43,7 @@ type options struct {
 	out, profiles                              string
 	sizes                                      sizes
 	alone                                      int
-	raised, rounds, latencies                  int
+	raised, rounds, latencies, patience        int
 	quiet                                      time.Duration
 	only                                       string
 }
@@ -77,6 +77,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds at the first size, of which the median counts; the others have one")
 	flags.DurationVar(&o.quiet, "quiet", time.Minute, "how long to count requests at rest, at the last size")
 	flags.IntVar(&o.latencies, "latencies", 200, "children to delete and parents to edit, one at a time")
+	flags.IntVar(&o.patience, "patience", 4, "how often to repeat what others on the machine disturbed")
 	flags.StringVar(&o.out, "out", "docs/benchmark.md", "file for the tables; empty prints them only")
 	flags.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of the contestants; empty for none")
 	flags.StringVar(&o.only, "only", "", "contestants to run besides the floor, by the start of their names; empty for all")

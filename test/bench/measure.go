@@ -29,6 +29,12 @@ type result struct {
 	poisoned *result
 }
 
+// others are the processor seconds of everything that is no part of the benchmark.
+func (r *result) others() float64 {
+	p := r.processors
+	return max(0, p[busyAll]-p["kube-apiserver"]-p["etcd"]-p["kube-controller-manager"]-p["kube-scheduler"]-p["kwok"]-p[busyBench]-r.usage.CPU)
+}
+
 // converge tells the contestant to begin and waits until every healthy parent's
 // saved status counts its children.
 func (p *phase) converge(ctx context.Context) (*result, error) {

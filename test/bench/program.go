@@ -119,32 +119,49 @@ func median(runs []*result) *result {
 	return &one
 }
 
-// once runs one contestant on a namespace of its own.
+// once runs one contestant on a namespace of its own, and again where others
+// took much of the processors meanwhile.
 func (c *conductor) once(ctx context.Context, k contestant, parents, poisoned int, latencies, quiet bool) (*result, error) {
-	p, err := c.stage(ctx, k.kind, k.atOnce, parents, poisoned)
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		p, err := c.stage(ctx, k.kind, k.atOnce, parents, poisoned)
+		if err != nil {
+			return nil, err
+		}
+		r, err := p.converge(ctx)
+		if err != nil {
+			return nil, err
+		}
+		const much = 0.1
+		if share := r.others() / r.processors[busyAll]; share > much && c.planeDir != "" && try <= c.patience {
+			progress("others took %.0f %% of the processors: once more", 100*share)
+			if err := p.end(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		return r, p.afterwards(ctx, r, latencies, quiet)
 	}
-	r, err := p.converge(ctx)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// afterwards measures what is measured of a contestant that has converged, and
+// ends it.
+func (p *phase) afterwards(ctx context.Context, r *result, latencies, quiet bool) (err error) {
 	if quiet {
 		if r.quiet, err = p.rest(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if latencies {
-		if k.kind == kindPosts {
+		if p.kind == kindPosts {
 			if _, err := p.ask("react"); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := p.measureLatencies(ctx, r); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return r, p.end(ctx)
+	return p.end(ctx)
 }
 
 // poison runs the operators with as many healthy parents as before and a tenth
