@@ -47,6 +47,7 @@ func (c *conductor) all(ctx context.Context) (*results, error) {
 		}
 	}
 	if c.alone > 0 {
+		c.patience = 0 // It takes minutes, and what others took is in the table.
 		var err error
 		if r.single, err = c.once(ctx, contestant{kindHomeostat, 0}, c.alone, 0, false, false); err != nil {
 			return nil, err
